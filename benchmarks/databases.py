@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import asyncpg
 
-from tests.engines import new_database, postgres_server
+from testing.engines import new_database, postgres_server
 
 
 @contextmanager

@@ -26,10 +26,13 @@ from benchmarks import (
     row_17_grouped,
     row_18_neighbours,
     row_19_slow_sockets,
+    row_20_frame_floods,
+    row_21_live_turn,
     row_83_page_size,
     row_84_ready,
     row_88_paint,
     row_89_layout,
+    row_90_first_words,
 )
 from benchmarks.figures import Failed, Figure, Options, Row, text_table
 from benchmarks.machine import Machine, commit, this_machine
@@ -55,10 +58,13 @@ ROWS: dict[int, tuple[str, Row]] = {
     17: ("rows in groups on PostgreSQL, against one by one", row_17_grouped.measure),
     18: ("agents at work beside a flood and an agent that hangs", row_18_neighbours.measure),
     19: ("agents at work beside 500 slow sockets", row_19_slow_sockets.measure),
+    20: ("agents at work beside floods of WebSocket frames", row_20_frame_floods.measure),
+    21: ("agents at work beside a turn that is streamed", row_21_live_turn.measure),
     83: ("what the page weighs", row_83_page_size.measure),
     84: ("page opened to map drawn: 50, 1,000, 10,000 agents", row_84_ready.measure),
     88: ("event to paint, key to paint, in a real browser", row_88_paint.measure),
     89: ("layout of the map: 1,000, 10,000 agents", row_89_layout.measure),
+    90: ("first words of a turn on the page, and a stop, in a real browser", row_90_first_words.measure),
 }
 """Numbers as the bar has them, from 83 on as the canvas's budgets have them; those in between need parts of Molecule
 that are not there yet, or are held by its tests."""

@@ -63,7 +63,7 @@ def _beats(server: Server, seats: list[Seat]) -> tuple[BeatOutcome, float]:
 
 
 def _figures(agents: int, memory: float, alone: float, shares: list[float], each_us: list[float]) -> list[Figure]:
-    beside = f"{alone:.0f} MiB with nobody connected"
+    beside = f"{alone:.0f} MiB without connections"
     return [
         Figure(
             row=8,
@@ -76,7 +76,7 @@ def _figures(agents: int, memory: float, alone: float, shares: list[float], each
         ),
         Figure(
             row=8,
-            name="the same, each heard every 30 s: share of a core",
+            name="the same, with a heartbeat of each every 30 s: share of a core",
             value=median(shares),
             unit="%",
             must=5,

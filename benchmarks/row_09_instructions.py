@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from benchmarks.figures import Failed, Figure, Options, Say
 from molecule_core.common.limits import Limits
-from molecule_core.instructions import rules
 from molecule_core.instructions.builtin_templates import builtin_catalogue
 from molecule_core.instructions.model import AgentProfile, MessageContext, TemplateVersionRef, Verbosity
 from molecule_core.instructions.render import Renderer
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 
 _MESSAGES, _FEW = 20_000, 4_000
 _SEATS = 100
@@ -49,15 +49,15 @@ def measure(options: Options, say: Say) -> list[Figure]:
     anew = f"full {least['full anew']:.1f}, the first message after a new card {least['new card']:.1f}"
     share = 100 * least["compact"] / _MESSAGE_US
     return [
-        Figure(row=9, name="instructions, remembered", value=least["compact"], unit="us", must=1, beside=beside),
-        Figure(row=9, name="instructions, made anew", value=least["compact anew"], unit="us", must=10, beside=anew),
+        Figure(row=9, name="instructions, cached", value=least["compact"], unit="us", must=1, beside=beside),
+        Figure(row=9, name="instructions, rendered", value=least["compact anew"], unit="us", must=10, beside=anew),
         Figure(row=9, name="of a message's CPU", value=share, unit="%", must=2, beside=f"of {_MESSAGE_US:.0f} us"),
     ]
 
 
 def _messages(renderer: Renderer, form: Verbosity, count: int) -> list[Told]:
     seats = [
-        AgentProfile(f"workspace-{number}", "org", _RUNTIMES[number % 3], None, rules.KNOWN_TOOLS, has_tool_list=True)
+        AgentProfile(f"workspace-{number}", "org", _RUNTIMES[number % 3], None, ALL_TOOL_NAMES, has_tool_list=True)
         for number in range(_SEATS)
     ]
     made = []

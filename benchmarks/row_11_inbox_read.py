@@ -19,14 +19,15 @@ from benchmarks.figures import Failed, Figure, Options, Say
 from benchmarks.machine import median, percentile
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.limits import Limits
-from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters
+from molecule_core.messages.model import ActivityFilters
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.database import Store
 from molecule_core.store.wakeups import Notifier
+from molecule_core.wire.schemas.activity import ActivityType
 
-INBOX = ActivityFilters(activity_type=TYPE_RECEIVE)
+INBOX = ActivityFilters(activity_type=ActivityType.RECEIVE)
 _READS, _FEW = 4000, 1000
 _PAGE, _LATEST = 20, 1
 # Behind any cursor there must be a full page of inbound rows, three of four.

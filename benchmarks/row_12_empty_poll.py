@@ -126,7 +126,7 @@ def _polls(reader: MessageReader, handing: InboxClaims) -> dict[str, Poll]:
         return await handing.read_after_cursor(latest.workspace_id, seq or 0, INBOX, _PAGE)
 
     async def settle(latest: Latest) -> object:
-        await handing.ack_cursor(latest.workspace_id, latest.seq, INBOX)
+        await handing.acks.ack_cursor(latest.workspace_id, latest.seq, INBOX)
         return None
 
     return {
@@ -189,7 +189,7 @@ async def _latest(reader: MessageReader, handing: InboxClaims) -> list[Latest]:
     for number in range(WORKSPACES):
         id_ = workspace_id(number)
         row = (await reader.list_newest(id_, ActivityFilters(), 1))[0]
-        await handing.ack_up_to(id_, row.seq, None)
+        await handing.acks.ack_up_to(id_, row.seq, None)
         found.append(Latest(id_, row.id, row.seq))
     return found
 

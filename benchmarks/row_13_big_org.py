@@ -93,7 +93,7 @@ class Desk:
         return _each(start, 1)
 
     async def _ask(self, path: str, query: bytes) -> Response:
-        route, params = self._server.routes.find("GET", path)
+        route, params = self._server.routes.find("GET", path.encode())
         call = Request(route, params, {}, query, self._server.settings.limits, maybe_caller=ADMIN)
         answer: Any = route.handler(call)
         return answer if isinstance(answer, Response) else await answer

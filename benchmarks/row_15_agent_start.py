@@ -50,6 +50,6 @@ def measure(options: Options, say: Say) -> list[Figure]:
             unit="MiB",
             must=30,
             goal=24,
-            beside=f"with its seat, waiting for mail: {median(rest):.1f} MiB",
+            beside=f"with its workspace, waiting for messages: {median(rest):.1f} MiB",
         ),
     ]

@@ -31,7 +31,7 @@ def measure(options: Options, say: Say) -> list[Figure]:
             value=median(kib),
             unit="KiB",
             must=50,
-            beside=f"{_FEW} against {_FEW + _MORE} seats; least of the rounds {min(kib):.1f}",
+            beside=f"{_FEW} against {_FEW + _MORE} workspaces; least of the rounds {min(kib):.1f}",
         ),
         Figure(row=16, name="the same: threads more", value=max(threads), must=0),
     ]

@@ -113,7 +113,11 @@ def ratios(row: int, beside: str, pairs: list[Pair]) -> list[Figure]:
             f"{median([_of(each.troubled, key, 50) for each in pairs]):.1f} and "
             f"{median([_of(each.calm, key, 50) for each in pairs]):.1f} ms",
         )
-        for key, name in (("receipt", "receipt"), ("polled", "arrival at who polls"), ("pushed", "arrival by push"))
+        for key, name in (
+            ("receipt", "receipt"),
+            ("polled", "delivery to a polling agent"),
+            ("pushed", "delivery by push"),
+        )
     ]
 
 

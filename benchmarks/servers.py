@@ -167,7 +167,8 @@ def clean_environment() -> dict[str, str]:
 def _lifted() -> dict[str, str]:
     """A crowd that sends as fast as it can is what the limits of rates and chains are there to stop."""
     rates = ("requests", "sends", "org_sends", "anonymous")
-    names = [*(f"{rate}_per_minute" for rate in rates), "chain_hops", "chain_messages"]
+    names = [*(f"{rate}_per_minute" for rate in rates), "chain_hops", "chain_messages", "live_channels"]
+    names += ["credential_unread_bytes"]
     return {f"MOLECULE_LIMIT_{name.upper()}": str(10**9) for name in names}
 
 

@@ -1,6 +1,7 @@
-"""An agent in seventy lines: takes its seat, waits for messages, answers those that ask, and says that each is handled.
+"""An agent in seventy lines: registers, waits for messages, answers requests, and acknowledges each message.
 
 Needs nothing but Python. Configuration: MOLECULE_URL, MOLECULE_WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN.
+docs/how-to/agent-in-python.md explains it line by line.
 """
 
 import json
@@ -12,65 +13,65 @@ import urllib.request
 from typing import Any
 
 URL = os.environ.get("MOLECULE_URL", "http://127.0.0.1:8080")
-SEAT = os.environ["MOLECULE_WORKSPACE_ID"]
+WORKSPACE = os.environ["MOLECULE_WORKSPACE_ID"]
 TOKEN = os.environ["MOLECULE_WORKSPACE_TOKEN"]
 
 
-class Refused(Exception):
-    """The server says no, and would say so again."""
+class Rejected(Exception):
+    """The server rejected a request, and would reject it again."""
 
 
 def call(path: str, body: object = None, key: str | None = None) -> Any:
-    """One request; on a lost connection the same again, which is safe: the key makes the server do it once."""
+    """Send a request and return its response. Repeats it after a lost connection: a key or a handle makes that safe."""
     headers = {"Authorization": f"Bearer {TOKEN}"} | ({"Idempotency-Key": key} if key else {})
     data = None if body is None else json.dumps(body).encode()
     while True:
         try:
-            with urllib.request.urlopen(urllib.request.Request(URL + path, data, headers), timeout=60) as answer:
-                return json.load(answer)
+            with urllib.request.urlopen(urllib.request.Request(URL + path, data, headers), timeout=60) as response:
+                return json.load(response)
         except urllib.error.HTTPError as error:
             if error.code < 500:
                 problem = json.load(error)
                 if problem.get("code") != "rate_limited":
-                    raise Refused(f"{path}: {problem['error']}") from None
+                    raise Rejected(f"{path}: {problem['error']}") from None
         except OSError as error:
-            print(f"{path}: {error}; again in a second", flush=True)
+            print(f"{path}: {error}; retry in a second", flush=True)
         time.sleep(1)
 
 
-def handle(row: dict[str, Any]) -> str:
-    """The agent's own mind: here it only repeats what it was told."""
+def work_on(row: dict[str, Any]) -> str:
+    """Return the answer to a message. This is the place for your model; the example repeats the text."""
     parts = row["request_body"]["params"]["message"]["parts"]
     return "You said: " + " ".join(part["text"] for part in parts if part["kind"] == "text")
 
 
 def answer(row: dict[str, Any]) -> None:
-    """As the message itself says: its handle leads to whoever asked. On a server that gives none, to the person."""
-    if row["intent"] != "request":  # a result, or news: two agents that answer these would never end
+    """Answer a request by its reply handle, or the person if the server sends no instructions."""
+    if row["intent"] != "request":  # a result or a notification: two agents that answered these would never stop
         return
-    told = row.get("instructions") or {}
+    instructions = row.get("instructions") or {}
     try:
-        if "reply_handle" in told:
-            call(f"/workspaces/{SEAT}/reply", {"handle": told["reply_handle"], "text": handle(row)})
+        if "reply_handle" in instructions:
+            call(f"/workspaces/{WORKSPACE}/reply", {"handle": instructions["reply_handle"], "text": work_on(row)})
         else:
-            call(f"/workspaces/{SEAT}/notify", {"message": handle(row)}, key=f"answer-{row['id']}")
-    except Refused as error:  # whoever asked may be gone by now; that is no reason to do nothing else any more
+            call(f"/workspaces/{WORKSPACE}/notify", {"message": work_on(row)}, key=f"answer-{row['id']}")
+    except Rejected as error:  # the sender may be gone; the other messages still need answers
         print(f"not answered: {error}", flush=True)
 
 
 def main() -> None:
-    """Works until it is ended, or its token is refused."""
-    call("/registry/register", {"id": SEAT, "delivery_mode": "poll", "agent_card": {"name": "Echo"}})
-    print("seated; waiting for messages", flush=True)
+    """Work until the process is ended, or the token is rejected."""
+    call("/registry/register", {"id": WORKSPACE, "delivery_mode": "poll", "agent_card": {"name": "Echo"}})
+    print("registered; waiting for messages", flush=True)
     while True:
-        for row in call(f"/workspaces/{SEAT}/activity?claim=60&wait=25&include=instructions"):
+        for row in call(f"/workspaces/{WORKSPACE}/activity?claim=60&wait=25&include=instructions"):
             answer(row)
-            call(f"/workspaces/{SEAT}/activity/ack", {"activity_id": row["id"], "attempt": row["attempt"]})
+            call(f"/workspaces/{WORKSPACE}/activity/ack", {"activity_id": row["id"], "attempt": row["attempt"]})
             print(f"handled {row['id']} (attempt {row['attempt']})", flush=True)
-        call("/registry/heartbeat", {"workspace_id": SEAT})
+        call("/registry/heartbeat", {"workspace_id": WORKSPACE})
 
 
 try:
     main()
-except Refused as error:
+except Rejected as error:
     sys.exit(str(error))

@@ -2,6 +2,6 @@
 
 A proof is a folder here; its `proof.py` ends in a `Proof` (harness/settings.py): a run that counts what must be zero
 (harness/verdicts.py), and controls, each the product with one statement changed (harness/controls.py), under which a
-named zero must not stay zero. Above: scripts/prove (main.py) and tests/prove. Below: the product, as a process
+named zero must not stay zero. Above: scripts/prove (main.py) and tests/system/proofs. Below: the product, as a process
 (harness/serving.py), whole in this process (harness/office.py), or as its own classes.
 """

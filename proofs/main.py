@@ -12,10 +12,22 @@ from random import SystemRandom
 
 from msgspec import Struct
 
-from proofs.harness.pages import FAULTS, HOSTILE, SIMULATED, counted, machine, record, render, today
+from proofs.harness.pages import (
+    FAULTS,
+    HOSTILE,
+    SIMULATED,
+    RunRecord,
+    counted,
+    describe,
+    read_runs,
+    record,
+    render,
+    title_of,
+    write_runs,
+)
 from proofs.harness.settings import ROOT, Proof, prove, try_control
 from proofs.harness.verdicts import Verdict
-from tests.engines import ENGINES, Engine, postgres_server
+from testing.engines import ENGINES, Engine, postgres_server
 
 # In the order of the page.
 NAMES = (
@@ -51,7 +63,7 @@ NAMES = (
     "browser",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
-PAGE = ROOT / "docs" / "proofs.md"
+PAGE, RECORDS = ROOT / "docs" / "proofs.md", ROOT / "docs" / "proofs.json"
 ALL = "all"
 # What a full run of all of them must come to. Faults of the simulation are counted apart: they cost nothing.
 FEWEST_FAULTS, FEWEST_HOSTILE = 10_000, 1_500_000
@@ -65,27 +77,31 @@ class Wish(Struct):
     tenth: bool
     engine: Engine | None
     write_docs: bool
+    describe: bool
 
 
 def read_wish(args: list[str]) -> Wish:
     """The command line; argparse says what is wrong with it."""
     parser = argparse.ArgumentParser(prog="scripts/prove", description=(__doc__ or "").split("\n")[0])
     names = [*sorted(PROOFS), ALL]
-    parser.add_argument("name", nargs="?", choices=names, help="which proof (docs/proofs.md describes each), or all")
+    parser.add_argument("name", nargs="?", choices=names, help="which proof (docs/proofs.md lists them), or all")
     parser.add_argument("--seed", type=int, help="the source of all chance of a run; drawn and printed if not given")
     parser.add_argument("--tenth", action="store_true", help="a tenth of the load")
     parser.add_argument("--engine", choices=ENGINES, help="only on this engine")
     parser.add_argument("--write-docs", action="store_true", help="put the figures of a full run into docs/proofs.md")
+    parser.add_argument("--describe", action="store_true", help="run nothing; say what the proof does")
     options = parser.parse_args(args)
     if options.name is None and not options.write_docs:
         parser.error(f"name a proof: {', '.join(sorted(PROOFS))}")
+    if options.describe and options.name not in PROOFS:
+        parser.error("--describe needs the name of one proof")
     if options.tenth and options.write_docs:
         parser.error("docs/proofs.md tells of full runs: leave out --tenth")
     named = PROOFS.get(options.name)
     if named is not None and options.engine not in (None, *named.sizes):
         parser.error(f"{named.name} plays nothing on {options.engine}, only on {' and '.join(named.sizes)}")
     seed = SystemRandom().randrange(1 << 31) if options.seed is None else options.seed
-    return Wish(options.name, seed, options.tenth, options.engine, options.write_docs)
+    return Wish(options.name, seed, options.tenth, options.engine, options.write_docs, options.describe)
 
 
 def main(args: list[str]) -> int:
@@ -93,6 +109,9 @@ def main(args: list[str]) -> int:
     wish = read_wish(args)
     if wish.name is None:
         _write_page({})
+        return 0
+    if wish.describe:
+        _say("\n".join(describe(PROOFS[wish.name])))
         return 0
     runs = runs_of([*PROOFS.values()] if wish.name == ALL else [PROOFS[wish.name]], wish.engine)
     total = Total(is_full=wish.name == ALL and wish.engine is None and not wish.tenth)
@@ -136,7 +155,7 @@ class Total(Struct):
 
 def _guarded(proof: Proof, engine: Engine, postgres: str, wish: Wish, total: Total) -> None:
     """One proof on one engine; one that breaks down has failed, and the next one is run."""
-    title = f"{proof.name} {engine}"
+    title = title_of(proof, engine)
     try:
         verdict = _run(proof, engine, postgres, wish)
     except Exception as error:
@@ -147,9 +166,9 @@ def _guarded(proof: Proof, engine: Engine, postgres: str, wish: Wish, total: Tot
     if verdict is None:
         total.failed.append(title)
         return
-    total.faults += counted(verdict, proof.faults)
-    total.simulated += counted(verdict, proof.simulated)
-    total.hostile += counted(verdict, proof.hostile)
+    total.faults += counted(verdict.figures, proof.faults)
+    total.simulated += counted(verdict.figures, proof.simulated)
+    total.hostile += counted(verdict.figures, proof.hostile)
 
 
 @contextlib.contextmanager
@@ -164,7 +183,7 @@ def _postgres(wanted: bool) -> Iterator[str]:
 
 def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> Verdict | None:
     """One proof on one engine: the controls, then the product, then the closing line. None: it has failed."""
-    title = f"{proof.name} {engine}"
+    title = title_of(proof, engine)
     size = proof.size(engine, tenth=wish.tenth)
     _say(f"{title}: seed {wish.seed}, {size:,} {proof.unit}")
     began = time.monotonic()
@@ -176,31 +195,32 @@ def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> Verdict | N
         _say(f"  {note}")
     _say(f"{title}: {verdict.line()} | {'proved' if good else 'FAILED'} in {seconds} s")
     if good and wish.write_docs:
-        ran = f"{today()}, {machine()}, seed {wish.seed}, {seconds} s"
-        entry = record(proof, ran, verdict, [told for _, told in outcomes])
-        _write_page({title: entry})
+        broken = dict(told for _, told in outcomes)
+        _write_page({title: record(verdict, broken, seed=wish.seed, seconds=seconds)})
     return verdict if good else None
 
 
-def _controls(proof: Proof, engine: Engine, postgres: str, seed: int) -> Iterator[tuple[bool, str]]:
-    """For each control whether it failed as it must, and what to tell of it."""
+def _controls(proof: Proof, engine: Engine, postgres: str, seed: int) -> Iterator[tuple[bool, tuple[str, str]]]:
+    """For each control whether it failed as it must, its name, and what it broke."""
     for control in proof.controls[engine]:
         verdict = asyncio.run(try_control(proof, control, engine, postgres, seed=seed))
         count = verdict.zeros[control.breaks]
-        told = f"{control.name}: {control.breaks} {count:,}{_share(control.serial, verdict)}"
-        _say(f"  control, {told} ({'fails, as it must' if count else 'NOT SEEN: the proof is hollow'})")
-        yield count > 0, told
+        broken = f"{control.breaks} {count:,}{_share(control.serial, verdict)}"
+        _say(
+            f"  control, {control.name}: {broken} ({'fails, as it must' if count else 'NOT SEEN: the proof is hollow'})"
+        )
+        yield count > 0, (control.name, broken)
 
 
 def _share(serial: bool, verdict: Verdict) -> str:
     return f" ({verdict.figures['share of the journals skipped']} of the journals)" if serial else ""
 
 
-def _write_page(new: dict[str, str]) -> None:
-    """docs/proofs.md anew: the words from the code, the figures of earlier runs as they are, and new ones."""
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(render(PROOFS.values(), before, new), encoding="utf-8")
+def _write_page(new: dict[str, RunRecord]) -> None:
+    """docs/proofs.json with new records beside the earlier ones, and docs/proofs.md from it and the code."""
+    runs = (read_runs(RECORDS.read_bytes()) if RECORDS.exists() else {}) | new
+    RECORDS.write_bytes(write_runs(runs))
+    PAGE.write_text(render(PROOFS.values(), runs), encoding="utf-8")
     _say(f"wrote {Path(PAGE).relative_to(ROOT)}")
 
 

@@ -1,9 +1,12 @@
-"""Tests that take long for what they show beyond the others: only `scripts/test --all` runs them, as `.ci/run` does.
+"""Chooses the tests of a run by what they show for the time that they take.
 
-A usual run shows each package on both engines, the page in a browser, the agents' side and the command line. Single
-tests are marked with `@pytest.mark.long`; whole folders and files stand here.
+usual              each package on both engines, the page in a browser, the agents' side and the command line
+`--all`            also the long tests, as `.ci/run` does: proofs at a tenth, whole companies, real hosts. Single ones
+                   are marked with `@pytest.mark.long`; whole folders and files are listed here
+`--exhaustive`     also each variation (`@pytest.mark.exhaustive`), and on PostgreSQL all that runs on SQLite
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,50 +17,54 @@ _LONG = (
     # All views in several sizes, element by element.
     "canvas/test_access_axe.py",
     "canvas/test_access_reach.py",
+    "canvas/test_labels_fit.py",
     # The demo's company of processes, whose agents take their time.
-    "demo/test_company.py",
-    "demo/test_lead.py",
-    "demo/test_mute.py",
-    "demo/test_up_demo.py",
+    "system/demo/test_company.py",
+    "system/demo/test_lead.py",
+    "system/demo/test_mute.py",
+    "system/demo/test_up_demo.py",
     # Real hosts, each a process of somebody else.
     "interop",
     # Proofs at a tenth, and the mistakes that they must see. The rules of proofs are in the other files of that folder.
-    "prove/test_approvals.py",
-    "prove/test_backup.py",
-    "prove/test_browser.py",
-    "prove/test_crashpoints.py",
-    "prove/test_cursors.py",
-    "prove/test_envelope.py",
-    "prove/test_fetch.py",
-    "prove/test_files.py",
-    "prove/test_http.py",
-    "prove/test_isolation.py",
-    "prove/test_kill9.py",
-    "prove/test_limits.py",
-    "prove/test_loops.py",
-    "prove/test_matrix.py",
-    "prove/test_network.py",
-    "prove/test_parity.py",
-    "prove/test_power.py",
-    "prove/test_routing.py",
-    "prove/test_secrets.py",
-    "prove/test_senders.py",
-    "prove/test_simulate.py",
-    "prove/test_slow.py",
-    "prove/test_snapshot.py",
-    "prove/test_soak.py",
-    "prove/test_state.py",
-    "prove/test_storage.py",
-    "prove/test_templates.py",
-    "prove/test_upgrade.py",
-    "prove/test_wait.py",
-    "prove/test_workers.py",
+    "system/proofs/test_approvals.py",
+    "system/proofs/test_backup.py",
+    "system/proofs/test_browser.py",
+    "system/proofs/test_crashpoints.py",
+    "system/proofs/test_cursors.py",
+    "system/proofs/test_envelope.py",
+    "system/proofs/test_fetch.py",
+    "system/proofs/test_files.py",
+    "system/proofs/test_http.py",
+    "system/proofs/test_isolation.py",
+    "system/proofs/test_kill9.py",
+    "system/proofs/test_limits.py",
+    "system/proofs/test_loops.py",
+    "system/proofs/test_matrix.py",
+    "system/proofs/test_network.py",
+    "system/proofs/test_parity.py",
+    "system/proofs/test_power.py",
+    "system/proofs/test_routing.py",
+    "system/proofs/test_secrets.py",
+    "system/proofs/test_senders.py",
+    "system/proofs/test_simulate.py",
+    "system/proofs/test_slow.py",
+    "system/proofs/test_snapshot.py",
+    "system/proofs/test_soak.py",
+    "system/proofs/test_state.py",
+    "system/proofs/test_storage.py",
+    "system/proofs/test_templates.py",
+    "system/proofs/test_upgrade.py",
+    "system/proofs/test_wait.py",
+    "system/proofs/test_workers.py",
 )
 
 
-# Where a journey is made in several ways on both engines: each way on SQLite, but only the first on PostgreSQL. What
-# the ways do to the store is the same.
-_FIRST_WAYS = {"entrance": "http", "layer": "off"}
+# What these tests show does not depend on the database.
+_ON_SQLITE_ALONE = ("agent", "api/http", "cli", "client", "tools")
+# Of the others that run on both engines, a run makes on PostgreSQL those of tests/store and, elsewhere, the first of
+# each file and every sixth (with `--all` every third) after it, each in its first variation: a test costs three times
+# as much there as on SQLite.
+_USUAL_POSTGRES_EACH, _LONG_POSTGRES_EACH = 6, 3
 
 
 def missing_paths() -> list[str]:
@@ -65,19 +72,59 @@ def missing_paths() -> list[str]:
     return [each for each in _LONG if not (_TESTS / each).exists()]
 
 
-def is_long(item: pytest.Item) -> bool:
-    """Return whether a test is marked as long, is a further way on PostgreSQL, or lies in a folder or file of the
-    list."""
-    return item.get_closest_marker("long") is not None or _is_further_way(item) or lies_in_long_file(item)
+def usual_items(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests of a usual run."""
+    chosen = [each for each in items if not (_is_long(each) or _is_exhaustive(each))]
+    return _without_repetitions(chosen, _USUAL_POSTGRES_EACH)
+
+
+def long_items(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests of a run with `--all`."""
+    return _without_repetitions([each for each in items if not _is_exhaustive(each)], _LONG_POSTGRES_EACH)
 
 
 def lies_in_long_file(item: pytest.Item) -> bool:
     """Return whether the whole file of a test is long."""
-    return any((_TESTS / each) in (item.path, *item.path.parents) for each in _LONG)
+    return _is_long_file(item.path)
 
 
-def _is_further_way(item: pytest.Item) -> bool:
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is not None or lies_in_long_file(item)
+
+
+def _is_exhaustive(item: pytest.Item) -> bool:
+    return item.get_closest_marker("exhaustive") is not None
+
+
+@cache
+def _is_long_file(path: Path) -> bool:
+    return any(path.is_relative_to(_TESTS / each) for each in _LONG)
+
+
+def _without_repetitions(items: list[pytest.Item], postgres_each: int) -> list[pytest.Item]:
+    """Return the tests without what repeats on PostgreSQL what SQLite shows, but for each n-th function of a file."""
+    on_both = {_function(each) for each in items if _runs_on(each, "sqlite")}
+    variations: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for each in items:
+        if _runs_on(each, "postgres") and _function(each) in on_both and not each.path.is_relative_to(_TESTS / "store"):
+            variations.setdefault(each.path, {}).setdefault(_function(each), []).append(each)
+    repeated = {
+        each
+        for path, functions in variations.items()
+        for number, same in enumerate(functions.values())
+        for each in same[0 if number % postgres_each or _is_on_sqlite_alone(path) else 1 :]
+    }
+    return [each for each in items if each not in repeated]
+
+
+def _is_on_sqlite_alone(path: Path) -> bool:
+    return any(path.is_relative_to(_TESTS / each) for each in _ON_SQLITE_ALONE)
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _runs_on(item: pytest.Item, engine: str) -> bool:
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return params.get("engine") == "postgres" and any(
-        name in params and params[name] != first for name, first in _FIRST_WAYS.items()
-    )
+    return any(isinstance(each, str) and each == engine for each in params.values())

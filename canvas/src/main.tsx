@@ -8,7 +8,7 @@ import "./ui/style/base.css";
 import { Root } from "./features/shell/Root";
 
 const holder = document.getElementById("root");
-if (holder === null) throw new Error("The page has no root.");
+if (holder === null) throw new Error("The page has no root element.");
 
 const app = new App();
 followTheme(app.settings);

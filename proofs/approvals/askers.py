@@ -25,12 +25,12 @@ from proofs.approvals.groves import (
     some_details,
     stand_of,
 )
-from proofs.approvals.ladder import LEVEL_SECONDS, USE_SECONDS, WHOLE_SECONDS, Act, Approval, hash_of
 from proofs.harness.children import as_a_child
 from proofs.harness.office import LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.clocks import START, FakeClock
+from testing.clocks import START, FakeClock
+from testing.machines.approval_model import LEVEL_SECONDS, USE_SECONDS, WHOLE_SECONDS, Act, Approval, hash_of
 
 # Nobody has to be heard again: who is here stays so.
 _LIMITS = replace(LIMITS, silence_seconds=10**9)

@@ -4,9 +4,9 @@ import asyncio
 from random import Random
 from typing import Any
 
-from proofs.approvals.ladder import Act, Approval, Grant, Hop, Seat
 from proofs.harness.office import ADMIN_TOKEN, Office
 from proofs.harness.settings import Setting
+from testing.machines.approval_model import Act, Approval, Grant, Hop, Seat
 
 ACTIONS = ("refund", "mail", "drop the table")
 _WORDS = {"approve": ("approve", "approved"), "deny": ("deny", "denied")}

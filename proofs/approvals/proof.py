@@ -84,6 +84,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="approvals",
+    claim="An approval is decided and used only by those who may, once, and ends by its clock.",
     shows="Random trees of one to seven seats on a whole server in one process (all routes and guards; only the socket "
     "is missing), some managers of which were never heard, are paused, or decide things alone. Their lowest seats "
     "ask for leave, and everybody decides: the holder, who had it before, the requester, "

@@ -15,15 +15,15 @@ from molecule_core.common.errors import BackupFailed
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.store.postgres import backup as postgres_backup
 from molecule_core.store.sqlite import backup as sqlite_backup
-from proofs.crew.busy import MOMENT, TABLES, Book, Busy, Seat, judge_moment, spoken
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import read_tables
 from proofs.harness.office import LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
-from tests.clocks import FakeClock
-from tests.engines import Engine, drop_databases, new_database, server_of
-from tests.running import Running, running
+from proofs.workload.busy_writers import MOMENT, TABLES, Book, Busy, Seat, judge_moment, spoken
+from testing.clocks import FakeClock
+from testing.engines import Engine, drop_databases, new_database, server_of
+from testing.running_server import Running, running
 
 _PRELOADED = 1_500
 # A copy is killed after so many acts of those who write meanwhile: early on, half-way, or when it has just ended.

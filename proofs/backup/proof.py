@@ -4,13 +4,13 @@ The copies (copying.py) are made in a process of its own, so that a control's co
 """
 
 from proofs.backup.copying import BELIEVED, HALF
-from proofs.crew.busy import ACTS, EVENTS, MISSING, OWED
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from tests.engines import ENGINES
+from proofs.workload.busy_writers import ACTS, EVENTS, MISSING, OWED
+from testing.engines import ENGINES
 
 
 async def run(setting: Setting) -> Verdict:
@@ -21,7 +21,7 @@ async def run(setting: Setting) -> Verdict:
 _CLOSING = Control(
     name="an answer closes nothing",
     marker="obligation-closed",
-    change=Swap('("$", {**$, **$}), ', ""),
+    change=Swap('("$", {**$, **$})', ""),
     breaks=OWED,
 )
 _SQLITE = (
@@ -69,6 +69,7 @@ _POSTGRES = (
 
 PROOF = Proof(
     name="backup",
+    claim="A backup taken under load is one consistent moment, and a killed backup leaves no copy.",
     shows="On a whole server six senders, three agents who answer some of it, one who gives work and takes it back, "
     "one who asks for leave and withdraws, one who begins threads and closes them and two who remember write all the "
     "time, while copies are taken; four of ten copies are made in a process of their own that is killed on the way. "

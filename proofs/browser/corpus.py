@@ -2,7 +2,7 @@
 
 from random import Random
 
-from tests.canvas.hostile_markdown import TEXTS
+from testing.canvas.hostile_markdown import TEXTS
 
 _HIDDEN = "\u200b\u2066\u202e\u00ad\ufeff"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from playwright.async_api import Browser
 
-from tests.canvas.stage import Stage
-from tests.canvas.test_safety_origins import FORM, POST, SOCKET, message, serving
-from tests.journeys.rawhttp import ask
+from testing.canvas.company import Stage
+from testing.canvas.foreign_page import FORM, POST, SOCKET, message, serving
+from testing.raw_http import ask
 
 CROSSED, HOSTS = "ways in from another origin", "foreign host names let in"
 Fault = Callable[[str, object], None]

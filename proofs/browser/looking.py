@@ -16,12 +16,12 @@ from proofs.browser.surfaces import Surfaces
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.canvas.browser_binary import find_browser
-from tests.canvas.browsing import browsing
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage, staged
-from tests.canvas.test_safety_texts import INTRUDERS, Watch
-from tests.running import running
+from testing.canvas.browser_binary import find_browser
+from testing.canvas.browser_process import browsing
+from testing.canvas.company import Stage, staged
+from testing.canvas.page_user import Desk
+from testing.canvas.page_violations import INTRUDERS, Watch
+from testing.running_server import running
 
 RAN, LED = "texts that ran", "boxes, windows and ways away"
 BROKEN, UNSEEN = "faults of the page", "texts not shown"

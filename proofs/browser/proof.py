@@ -64,6 +64,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="browser",
+    claim="No text of an agent or person runs in the page, and no other origin can act for a logged-in person.",
     shows="In a real Chromium: texts that want to run, fetch, lead away or look like something else (those of the "
     "page's own tests, doubled, shouted, torn by hidden characters, framed and told by numbers). All are said by "
     "agents and by people in chats, are tasks and results of delegations, there and in full, actions of approvals in "

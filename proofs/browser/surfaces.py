@@ -1,15 +1,15 @@
 """Where texts of others stand on the page, and how they come there: by the ways that anybody has.
 
-Above: looking.py. Below: the company that the page's own tests play (tests/canvas/stage.py).
+Above: looking.py. Below: the company that the page's own tests play (testing/canvas/company.py).
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from molecule_core.client.api import ApiError
-from tests.canvas.stage import Stage
-from tests.running import Seat
-from tests.threads.house import Engine, said
+from testing.canvas.company import Stage
+from testing.running_server import Seat
+from testing.thread_world import Engine, said
 
 T = TypeVar("T")
 _REFUSED = (400, 422)

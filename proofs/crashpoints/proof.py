@@ -71,6 +71,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="crashpoints",
+    claim="The server recovers from a crash at each of its named crash points.",
     shows="The games of `prove simulate`: a seed is played once without a death, and then once for each of the named "
     "points of the product (src/molecule_core/common/crash_points.py: at a start, before and behind the decision, "
     "the writing, the commit, the answers and the wake-ups of a group, around claims, pushes, timers and "

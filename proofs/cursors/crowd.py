@@ -17,15 +17,7 @@ from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import CommunicationDenied
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.limits import Limits
-from molecule_core.messages.model import (
-    TYPE_RECEIVE,
-    Activity,
-    ActivityFilters,
-    AgentLogEntry,
-    MessageDraft,
-    Sender,
-    UserNotice,
-)
+from molecule_core.messages.model import Activity, ActivityFilters, AgentLogEntry, MessageDraft, Sender, UserNotice
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import NewWorkspace, Workspace
@@ -38,6 +30,7 @@ from molecule_core.store.postgres.store import PostgresStore
 from molecule_core.store.sqlite.store import DATABASE_FILE, SqliteStore
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.protocols.a2a import parse_send
+from molecule_core.wire.schemas.activity import ActivityType
 from proofs.cursors.lateness import prepare_database
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import Ledger, read_ledger
@@ -58,7 +51,7 @@ _PAGE_SECONDS = 5.0
 _STALL_SECONDS = 60.0
 # A product that refuses everything must not hold the proof for ever.
 _MOST_TRIES = 3
-_INBOX = ActivityFilters(activity_type=TYPE_RECEIVE)
+_INBOX = ActivityFilters(activity_type=ActivityType.RECEIVE)
 
 Place = tuple[int, str]
 """A number and what stands under it."""
@@ -137,7 +130,7 @@ class Crowd:
             org = await first.org.create_org(f"Org {number}")
             self._orgs.append(org.id)
             made = [await first.org.create_workspace(org.id, NewWorkspace(name=f"Seat {n}")) for n in range(WRITERS)]
-            self._seats[org.id] = [workspace for workspace, _ in made]
+            self._seats[org.id] = [each.workspace for each in made]
         for office in self._offices[1:]:
             await office.store.open()
             await load_registry(office.store, office.registry)
@@ -370,7 +363,7 @@ def _row(seat: Workspace, id_: str, seq: int, inbound_no: int) -> Activity:
         workspace_id=seat.id,
         seq=seq,
         inbound_no=inbound_no,
-        activity_type=TYPE_RECEIVE,
+        activity_type=ActivityType.RECEIVE,
         sender="nobody",
         created_at=0,
     )

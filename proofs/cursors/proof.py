@@ -17,6 +17,8 @@ async def run(setting: Setting) -> Verdict:
 
 PROOF = Proof(
     name="cursors",
+    claim="No reader of a journal or inbox skips, repeats or reorders an event, and numbers have no gaps, under "
+    "concurrent writers and rollbacks.",
     shows="Eight writers append events (messages, notices, log rows, repetitions, refusals, and commands that take "
     "numbers and then fail, so that their whole group is rolled back and replayed) to two organisations, while sixteen "
     "readers of journals and inboxes come, leave and go on from their cursor. On PostgreSQL each writer has a store of "

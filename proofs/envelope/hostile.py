@@ -14,9 +14,9 @@ from molecule_core.common.limits import Limits
 from molecule_core.instructions.builtin_templates import builtin_catalogue
 from molecule_core.instructions.model import MessageContext, Verbosity
 from molecule_core.instructions.render import Renderer, agent_profile
-from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
-from molecule_core.wire.protocols import xml
-from molecule_core.wire.schemas.envelope import Instructions, with_instructions_in_text, with_instructions_metadata
+from molecule_core.wire.schemas import xml
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
+from molecule_core.wire.schemas.envelope import Instructions, to_push_body, with_instructions_in_text
 from molecule_core.wire.schemas.inbox import message_from_row
 from proofs.envelope.prompting import Prompter
 from proofs.harness.children import as_a_child
@@ -205,7 +205,7 @@ class Judge:
         except (KeyError, TypeError, ValueError):
             faults.add(BROKEN)
         for said in (told, None):
-            pushed = _strict(with_instructions_metadata(stored, said))["params"]["message"]
+            pushed = _strict(to_push_body(stored, said, message_id="m", context_id="c"))["params"]["message"]
             inside = pushed["metadata"].get("instructions")
             if pushed["parts"] != message["parts"] or pushed["metadata"].get("intent") != "request":
                 faults.add(BROKEN)

@@ -80,6 +80,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="envelope",
+    claim="No text, name or card can forge or break the markup around a message or a system prompt.",
     shows="Hostile bodies, names, roles, ids, file names and agent cards (our own tags in every spelling, references, "
     "CDATA, comments, control characters, lone surrogates, signs that look like `<`, all ends of lines, members of "
     "JSON, words of templates) go through every form in which a message is shown with its instructions: the whole "

@@ -8,10 +8,10 @@ from molecule_core.common.net.safe_fetch import FetchResult, SafeFetcher
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
-from tests.fetch.internet import Internet, answer, canary, internet
-from tests.fetch.sinks import PUSHED, STORED, without_names
-from tests.fetch.spellings import PUBLIC, SPELLINGS, spelled
-from tests.running import running
+from testing.forbidden_urls import PUBLIC, SPELLINGS, spelled
+from testing.loopback_internet import Internet, answer, canary, internet
+from testing.running_server import running
+from testing.url_fields import PUSHED, STORED, without_names
 
 _SECONDS = 5.0
 _MOST_BYTES = 1000

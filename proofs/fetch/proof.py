@@ -51,6 +51,8 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="fetch",
+    claim="No spelling of a URL, DNS change or redirect leads a request of the server to an address that is not "
+    "allowed.",
     shows="More than four hundred spellings of urls (decimal, octal, hexadecimal and short addresses, IPv6 in all its "
     "forms with an IPv4 address inside, user names, backslashes, tabs, Unicode dots and digits, names that resolve "
     "to where they should not) go to every sink: to a push, a fetch and the check at registration in a small internet "

@@ -42,6 +42,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="files",
+    claim="No file name or link leads a read or write out of its folder.",
     shows="Names that mean to lead elsewhere (ways up in every spelling, whole paths, devices, encodings, look-alikes, "
     "NUL, line ends, thousands of characters) go to every place where a name of somebody comes near a disk: files "
     "that are uploaded, ids of files that are read, attached, taken and looked at, paths of the canvas, keys of "

@@ -12,15 +12,15 @@ from urllib.parse import quote
 
 from molecule_core.agent.prompt.home import read_home
 from molecule_core.agent.prompt.safe_files import UnreadableFileError, read_safe_file
-from proofs.crew.company import Seat
 from proofs.files.names import hostile_name
 from proofs.harness.caller import Caller
 from proofs.harness.children import as_a_child
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.journeys.forms import FORM, form, id_of
-from tests.journeys.rawhttp import Reply, Wire, request, wire
+from proofs.workload.company import Seat
+from testing.raw_http import Reply, Wire, request, wire
+from testing.upload_forms import FORM, form, id_of
 
 _SECRET = b"what lies outside is no business of anybody's"
 _FAIR = b"what lies inside, and is exactly as long .....".ljust(len(_SECRET), b".")[: len(_SECRET)]

@@ -8,7 +8,7 @@ import asyncpg
 from msgspec import Struct
 
 from proofs.harness.settings import Setting
-from tests.engines import Engine
+from testing.engines import Engine
 
 _ACTIVITIES = """SELECT id, workspace_id, seq, inbound_no, method, source_id, user_id, created_at, request_body
 FROM activities ORDER BY workspace_id, seq"""

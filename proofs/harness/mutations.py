@@ -30,7 +30,7 @@ class Remove(Struct, frozen=True, tag=True):
     """Leave the statement out."""
 
     def says(self) -> str:
-        """Describe the change for docs/proofs.md."""
+        """Describe the change for `scripts/prove --describe`."""
         return "the statement is left out"
 
     def apply(self, statement: "Statement") -> str:
@@ -44,7 +44,7 @@ class Always(Struct, frozen=True, tag=True):
     value: bool
 
     def says(self) -> str:
-        """Describe the change for docs/proofs.md."""
+        """Describe the change for `scripts/prove --describe`."""
         return f"the condition is always {str(self.value).lower()}"
 
     def apply(self, statement: "Statement") -> str:
@@ -65,7 +65,7 @@ class Swap(Struct, frozen=True, tag=True):
     new: str
 
     def says(self) -> str:
-        """Describe the change for docs/proofs.md."""
+        """Describe the change for `scripts/prove --describe`."""
         return f"`{self.old.strip()}` becomes `{self.new.strip()}`" if self.new else f"`{self.old.strip()}` is left out"
 
     def apply(self, statement: "Statement") -> str:

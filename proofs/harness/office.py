@@ -11,7 +11,7 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.settings import Settings
 from molecule_core.server.composition import Server
 from proofs.harness.settings import Setting
-from tests.clocks import FakeClock, SeededRandomness
+from testing.clocks import FakeClock, SeededRandomness
 
 ADMIN_TOKEN = "proof-" + "a" * 32
 # The limits of delegations and of chains are those that are shipped; only the rates are out of the way.
@@ -60,6 +60,9 @@ class Office(Desk):
     """A server in this process, and its time."""
 
     def __init__(self, setting: Setting, clock: FakeClock, limits: Limits = LIMITS) -> None:
-        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=limits)
+        # Agents here repeat the text of their mail, so it is as it was sent.
+        settings = Settings(
+            state_dir=str(setting.folder), database=setting.database, limits=limits, push_instructions_enabled=False
+        )
         randomness = SeededRandomness(setting.seed + clock.at)
         super().__init__(Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=randomness))

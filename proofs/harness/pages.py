@@ -1,35 +1,64 @@
-"""docs/proofs.md: words from the code, figures from the last full run of each proof."""
+"""docs/proofs.md: one table, from the code of the proofs and the record of the last full run of each.
+
+The records are in docs/proofs.json, by proof and engine ("kill9 sqlite").
+"""
 
 import os
 import platform
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Struct
 
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof
-from proofs.harness.verdicts import Verdict
-from tests.engines import Engine
+from proofs.harness.verdicts import Figure, Verdict
+from testing.engines import Engine
 
 _HEAD = """# Proofs
 
 <!-- Written by `scripts/prove NAME --write-docs`; edit the proofs, not this page. -->
 
-A proof is a long run that counts what must never happen, and ends well only if every count is zero. It prints its seed
-and one closing line. Each has negative controls: the product itself with one statement changed, in the same harness.
-The statement is the one with the comment `# control: MARKER`, or the query of that name; in a change, `$` stands for
-any name, `$...` for any text. A control must break the count that it names, in one of three small games, or the proof
-shows nothing and fails. The limits of rates and of chains (docs/floods.md) are lifted: a crowd that sends and answers
-as fast as it can is what they stop.
+A proof is a long run of the product under faults or hostile input. It counts violations and succeeds only if every
+count is zero, so all runs below had none. Each has negative controls: the product with one statement changed, in the
+same harness. A control must break the count that it names, or the proof fails.
 
-`scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; `scripts/prove all` runs one after the other, for
-two to three hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
+```sh
+scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]
+scripts/prove NAME --describe      # what it does, its sizes and its controls
+scripts/prove all                  # two to three hours on two cores
+```
+
+The limits of rates and chains ([floods](explanation/floods.md)) are lifted, since a proof sends and answers as fast as
+it can. The tests in `tests/system/proofs` run each proof at about a tenth, with some controls. All figures of the last
+full runs, with seeds and what each control broke: [proofs.json](proofs.json).
 """
 FAULTS, SIMULATED, HOSTILE = "injected faults", "simulated faults", "hostile inputs"
-_EARLIER = "  (A run of an earlier form of this proof.)"
-_LONG_SECONDS = 600
-_SECONDS = re.compile(r", seed \d+, (\d+) s\.")
-_RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
+_EARLIER = " (an earlier form of the proof)"
+
+
+class RunRecord(Struct, frozen=True, kw_only=True):
+    """One full run without violations."""
+
+    date: str
+    machine: str
+    seed: int
+    seconds: int
+    """Duration, with all controls."""
+    figures: dict[str, Figure]
+    zeros: dict[str, int]
+    controls: dict[str, str]
+    """Name of a control -> what it broke, and how often."""
+
+
+Runs = Mapping[str, RunRecord]
+"""Records by title."""
+
+
+def title_of(proof: Proof, engine: Engine) -> str:
+    """The title of a record."""
+    return f"{proof.name} {engine}"
 
 
 def machine() -> str:
@@ -37,16 +66,27 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
-def today() -> str:
-    """The date of a run."""
-    return datetime.now(UTC).date().isoformat()
+def record(verdict: Verdict, controls: dict[str, str], *, seed: int, seconds: int) -> RunRecord:
+    """The record of a run that ended now."""
+    return RunRecord(
+        date=datetime.now(UTC).date().isoformat(),
+        machine=machine(),
+        seed=seed,
+        seconds=seconds,
+        figures=dict(verdict.figures),
+        zeros=dict(verdict.zeros),
+        controls=controls,
+    )
 
 
-def record(proof: Proof, ran: str, verdict: Verdict, controls: list[str]) -> str:
-    """One line about one full run; `ran`: when, where, with what seed, how long."""
-    sums = ((counted(verdict, names), what) for what, names in kinds(proof))
-    summed = "".join(f" {count:,} {what}." for count, what in sums if count)
-    return f"{ran}.{summed} {verdict.line()}. Controls: {'; '.join(controls)}."
+def read_runs(content: bytes) -> dict[str, RunRecord]:
+    """Read the records; none of an empty file."""
+    return msgspec.json.decode(content, type=dict[str, RunRecord]) if content else {}
+
+
+def write_runs(runs: Runs) -> bytes:
+    """Return the records as readable JSON, by title."""
+    return msgspec.json.format(msgspec.json.encode(dict(sorted(runs.items()))), indent=1) + b"\n"
 
 
 def kinds(proof: Proof) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -54,82 +94,78 @@ def kinds(proof: Proof) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return (FAULTS, proof.faults), (SIMULATED, proof.simulated), (HOSTILE, proof.hostile)
 
 
-def counted(verdict: Verdict, names: tuple[str, ...]) -> int:
+def counted(figures: Mapping[str, Figure], names: tuple[str, ...]) -> int:
     """The sum of these figures of a run. KeyError: it did not count what its proof says that it counts."""
-    return sum(int(verdict.figures[name]) for name in names)
+    return sum(int(figures[name]) for name in names)
 
 
-def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
-    """The page. Figures that stand in the page before stay, unless there are new ones under the same title."""
-    records = {found["title"]: found["text"] for found in _RECORD.finditer(before)} | new
+def render(proofs: Iterable[Proof], runs: Runs) -> str:
+    """The page."""
     every = [*proofs]
-    sections = (line for proof in every for line in _section(proof, records))
-    return "\n".join([_HEAD, *_together(every, records), *sections])
+    lines = [
+        _HEAD,
+        *_totals(every, runs),
+        "| proof | shows | full run | last full runs | controls |",
+        "|---|---|---|---|---:|",
+        *(_row(proof, runs) for proof in every),
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def _together(proofs: Iterable[Proof], records: dict[str, str]) -> Iterator[str]:
-    """What the full runs that stand on the page sum up to, by the figures that stand in their lines. Runs of an earlier
-    form are left out."""
+def describe(proof: Proof) -> Iterator[str]:
+    """What `scripts/prove NAME --describe` prints."""
+    yield f"{proof.name}: {proof.claim}\n"
+    yield f"{proof.shows}\n"
+    yield f"Full run: {_sizes(proof)}. Without --engine it runs on {' and '.join(proof.engines)}."
+    for engine, least in proof.demands.items():
+        counts = ", ".join(f"{name} {count:,}" for name, count in least.items())
+        yield f"A full run on {engine} fails if it comes to less than: {counts}."
+    yield "\nControls (name | marker of the statement | change | count that it must break):"
+    yield from dict.fromkeys(_control(each) for controls in proof.controls.values() for each in controls)
+
+
+def is_current(proof: Proof, engine: Engine, run: RunRecord) -> bool:
+    """Whether a record is of the proof as it is: it has its counts, its demands are met, and all its controls ran."""
+    return (
+        all(name in run.figures for _, names in kinds(proof) for name in names)
+        and all(int(run.figures.get(name, 0)) >= least for name, least in proof.demands.get(engine, {}).items())
+        and all(each.name in run.controls for each in proof.controls[engine])
+    )
+
+
+def _totals(proofs: list[Proof], runs: Runs) -> Iterator[str]:
+    """What the current runs sum up to."""
     sums = dict.fromkeys((FAULTS, SIMULATED, HOSTILE), 0)
-    long = [f"{title} {found[1]} s" for title, line in records.items() if (found := _long(line))]
     for proof in proofs:
-        lines = {engine: records.get(f"{proof.name} {engine}") for engine in proof.sizes}
-        now = [line for engine, line in lines.items() if line is not None and _is_of_now(proof, engine, line)]
-        for what, names in kinds(proof):
-            sums[what] += sum(_figure(line, name) for line in now for name in names)
-    if long:
-        yield f"Longer than ten minutes with all their controls: {', '.join(long)}.\n"
+        for engine in proof.sizes:
+            run = runs.get(title_of(proof, engine))
+            if run is not None and is_current(proof, engine, run):
+                for what, names in kinds(proof):
+                    sums[what] += counted(run.figures, names)
     if any(sums.values()):
         yield f"The last full runs together: {', '.join(f'{count:,} {what}' for what, count in sums.items())}.\n"
 
 
-def _long(line: str) -> re.Match[str] | None:
-    """The seconds of a run, if it took long."""
-    found = _SECONDS.search(line)
-    return found if found and int(found[1]) > _LONG_SECONDS else None
+def _row(proof: Proof, runs: Runs) -> str:
+    controls = {control.name for controls in proof.controls.values() for control in controls}
+    done = "; ".join(_runs_of(proof, runs))
+    name = f"[{proof.name}](../proofs/{proof.name}/proof.py)"
+    return f"| {name} | {proof.claim} | {_sizes(proof)} | {done} | {len(controls)} |"
 
 
-def _figure(line: str, name: str) -> int:
-    """What a line says that a run counted under a name; none if it was not counted then."""
-    found = _counts(line, name)
-    return int(found[1].replace(",", "")) if found else 0
-
-
-def _counts(line: str, name: str) -> re.Match[str] | None:
-    return re.search(rf"[.,] {re.escape(name)} ([\d,]*\d)(?=[, ]|$)", line.partition(" | ")[0])
-
-
-def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
-    yield f"## {proof.name}\n"
-    yield f"{proof.shows}\n"
-    sizes = ", ".join(f"{size:,} {proof.unit} on {engine}" for engine, size in proof.sizes.items())
-    yield f"`scripts/prove {proof.name}`: {sizes}. Without `--engine` it runs on {' and '.join(proof.engines)}.\n"
-    for engine, least in proof.demands.items():
-        counts = ", ".join(f"{name} {count:,}" for name, count in least.items())
-        yield f"A full run on {engine} fails if it comes to less than: {counts}.\n"
-    yield from ("| control | marker | change | must break |", "|---|---|---|---|")
-    yield from dict.fromkeys(_row(control) for controls in proof.controls.values() for control in controls)
-    yield "\nLast full runs:\n"
+def _runs_of(proof: Proof, runs: Runs) -> Iterator[str]:
     for engine in proof.sizes:
-        line = records.get(f"{proof.name} {engine}")
-        if line is not None:
-            yield f"* `{proof.name} {engine}`: {line}"
-            if not _is_of_now(proof, engine, line):
-                yield _EARLIER
-    yield ""
+        run = runs.get(title_of(proof, engine))
+        if run is not None:
+            current = is_current(proof, engine, run)
+            sums = ((counted(run.figures, names), what) for what, names in kinds(proof)) if current else ()
+            did = "".join(f", {count:,} {what}" for count, what in sums if count)
+            yield f"{engine} {run.date}, {run.seconds:,} s{did}{'' if current else _EARLIER}"
 
 
-def _is_of_now(proof: Proof, engine: Engine, line: str) -> bool:
-    """Whether a line tells of a run of the proof as it is: of what it counts as faults and hostile inputs, of as much
-    as it must come to, and of all its controls."""
-    controls = line.partition(" Controls: ")[2]
-    return (
-        all(_counts(line, name) for _, names in kinds(proof) for name in names)
-        and all(_figure(line, name) >= least for name, least in proof.demands.get(engine, {}).items())
-        and all(f"{each.name}: " in controls for each in proof.controls[engine])
-    )
+def _sizes(proof: Proof) -> str:
+    return ", ".join(f"{size:,} {proof.unit} on {engine}" for engine, size in proof.sizes.items())
 
 
-def _row(control: Control) -> str:
-    change = control.change.says().replace("|", "\\|")
-    return f"| {control.name} | {control.marker} | {change} | {control.breaks} |"
+def _control(control: Control) -> str:
+    return f"  {control.name} | {control.marker} | {control.change.says()} | {control.breaks}"

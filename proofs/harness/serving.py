@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from proofs.harness.ports import free_port
 from proofs.harness.settings import START_SECONDS, Setting
+from testing.ports import free_port
 
 ADMIN_TOKEN = "proof-" + "a" * 32
 _MOLECULE = str(Path(sys.executable).with_name("molecule"))
@@ -113,6 +113,7 @@ class ServerProcess:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("MOLECULE_", "PYTHON"))}
         return {
             **kept,
+            "PUSH_INSTRUCTIONS_ENABLED": "false",  # agents here repeat the text of their mail, so it is as it was sent
             **_LIFTED,
             **_PUSHES,
             **self._limits,

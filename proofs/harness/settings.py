@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from proofs.harness.controls import Control, plant
 from proofs.harness.verdicts import Verdict, demand
-from tests.engines import Engine, new_database
+from testing.engines import Engine, new_database
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -45,7 +45,10 @@ class Proof(Struct, frozen=True, kw_only=True):
     """One proof: what it shows, how much it does in full, and the mistakes that it must see."""
 
     name: str
+    claim: str
+    """What must hold, in one sentence."""
     shows: str
+    """What the run does."""
     engines: tuple[Engine, ...]
     """Those it runs on if none is named."""
     unit: str

@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tests.journeys.rawhttp import Reply
+from testing.raw_http import Reply
 
 _MOST_CHECKED = 256 << 10
 _BODILESS = (101, 204, 304)

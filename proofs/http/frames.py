@@ -10,8 +10,8 @@ from websockets.frames import Frame, Opcode
 
 from proofs.http.bending import bent_json
 from proofs.http.lines import PATIENCE_SECONDS, Unanswered
-from tests.journeys.livewire import UPGRADE
-from tests.journeys.rawhttp import request
+from testing.live_clients import UPGRADE
+from testing.raw_http import request
 
 _TEXT = {"role": "user", "messageId": "m-1", "parts": [{"kind": "text", "text": "hello"}], "contextId": "c-1"}
 _META = "io.modelcontextprotocol/"

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from tests.journeys.rawhttp import Reply
+from testing.raw_http import Reply
 
 # An unfinished request is given up by its sender after so long; the server itself waits up to a second for its rest.
 _GIVEN_UP_SECONDS = 2.5

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from proofs.http.frames import A2A, MCP
-from tests.journeys.rawhttp import Reply
+from testing.raw_http import Reply
 
 # What is learned from answers: members with the names of placeholders.
 _NAMES = (

@@ -44,6 +44,8 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="http",
+    claim="No malformed request, JSON-RPC call, card or WebSocket frame causes a 5xx, a leak or an undocumented "
+    "answer.",
     shows="A real server is asked by six callers (nobody, the operator, an owner, a viewer, two workspaces) in "
     "five ways: requests that schemathesis makes for each route from the server's own document, three of five "
     "fitting it, about things that mostly are there; requests that were answered, bent in their first line, "

@@ -14,7 +14,7 @@ from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.serving import ADMIN_TOKEN
 from proofs.http.made import Made
 from proofs.http.plausible import Plausible
-from tests.journeys.rawhttp import ask, request
+from testing.raw_http import ask, request
 
 # Who is asked about: mostly something that is there.
 _REAL, _OWN = 0.85, 0.7

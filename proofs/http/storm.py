@@ -19,7 +19,7 @@ from proofs.http.frames import SOCKETS, Socket, broken_frame, broken_rpc
 from proofs.http.lines import Garbled, Line, Unanswered
 from proofs.http.made import Made, made_for
 from proofs.http.scene import Scene, Who
-from tests.journeys.rawhttp import Reply, ask, request
+from testing.raw_http import Reply, ask, request
 
 T = TypeVar("T")
 MADE, BENT, CALLS, FRAMES = "requests made", "requests bent", "broken calls of JSON-RPC", "broken WebSocket frames"

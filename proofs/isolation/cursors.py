@@ -11,13 +11,13 @@ from msgspec import Struct
 from proofs.isolation.apart import UNKNOWN
 from proofs.isolation.judging import APART, BROKE, FOREIGN, STRANGE, TAKEN, Caller, Court
 from proofs.isolation.model import Org, Seat
-from tests.appserver.dialect import client
-from tests.journeys.livewire import channel
-from tests.running import Running
+from testing.app_server_client import client
+from testing.live_clients import channel
+from testing.running_server import Running
 
 CHANGED, LIVE = "changed cursors", "of them on live channels"
 ALLOWED = (200, 404, 410, 422)
-"""What may be answered to one: docs/errors.md has 404 for what is not there, and for what is not one's own."""
+"""Statuses that a request may get; docs/reference/errors.md has 404 for what is missing or belongs to another org."""
 # So many of a hundred go to a live channel, so many at once.
 _LIVE_SHARE, _AT_ONCE = 0.08, 8
 # Who asks for no more reads no more: what comes first is told by rows that are as good as the later ones.

@@ -19,7 +19,7 @@ from proofs.isolation.cursors import Cursors
 from proofs.isolation.judging import HEARD, MISSED, Caller, Court
 from proofs.isolation.listening import Listener
 from proofs.isolation.model import Model, Org, Person, Seat, Thing
-from tests.running import ADMIN_TOKEN, running
+from testing.running_server import ADMIN_TOKEN, running
 
 ORGS, SEATS = 20, 10
 _SECONDS = 120.0

@@ -54,7 +54,7 @@ _CONTROLS = (
     ),
     Control(
         name="a row of others is a place in one's own log",
-        marker="place_of_activity",
+        marker="position_of_activity",
         change=Swap("AND workspace_id =", "AND :workspace_id ="),
         breaks=TAKEN,
     ),
@@ -73,7 +73,7 @@ _CONTROLS = (
     Control(
         name="what others have takes longer than what is not there",
         marker="unknown-workspace",
-        change=Swap("$workspace.$org)", "$workspace.$org) and sum(range(1_000_000))"),
+        change=Swap("$workspace.$org)", "$workspace.$org) and sum(range(1_000_000)) > 0"),
         breaks=LATER,
     ),
     Control(
@@ -86,6 +86,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="isolation",
+    claim="Nothing of one organisation is shown, sent or confirmed to another one, and cursors of others are useless.",
     shows="Twenty organisations of ten workspaces each, and a person in each, act on one server in an order that "
     "chance gives: they write, claim, give work, ask for leave, remember, begin threads, read lists and "
     "snapshots, look at single things; three of four times, whatever they do, at another organisation's place. Then "
@@ -97,7 +98,7 @@ PROOF = Proof(
     "a mark to whom it is not for, no listener misses a row that is for it, and who looks at a thing of its own is "
     "shown it. The ids of another organisation's things answer byte for byte like unknown ones, and, asked for in "
     "turns with them, less than 1 ms apart by the median of any path. A changed cursor shows no row of others and is "
-    "answered with 200, 404 (which docs/errors.md has for what is not there), 410 or 422.",
+    "answered with 200, 404 (which docs/reference/errors.md has for what is not there), 410 or 422.",
     engines=("sqlite",),
     unit="acts",
     sizes={"sqlite": 100_000, "postgres": 20_000},

@@ -1,9 +1,9 @@
 """Mistakes that those who use the other nouns of a server must see, and mistakes of the agent's own process."""
 
-from proofs.crew.filers import MISSING
-from proofs.crew.shown import AFTER, NEVER, TWICE
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Always, Remove, Swap
+from proofs.workload.file_senders import MISSING
+from proofs.workload.host_model import AFTER, NEVER, TWICE
 
 OF_MEMORY = (
     Control(

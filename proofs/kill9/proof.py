@@ -11,19 +11,19 @@ import asyncio
 
 from msgspec.structs import replace
 
-from proofs.crew.book import Book
-from proofs.crew.company import Company
-from proofs.crew.givers import Givers
-from proofs.crew.hosts import Hosts
-from proofs.crew.judging import STALL_SECONDS, judge_all, patience
-from proofs.crew.mistakes import KEY_AGAIN, MESSAGE_AGAIN, POSTGRES_ANSWERS_FIRST, STALE_ACK
-from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.kill9.mistakes import OF_AGENTS, OF_APPROVALS, OF_FILES, OF_MEMORY, OF_THREADS
+from proofs.workload.company import Company
+from proofs.workload.delegators import Givers
+from proofs.workload.judge import STALL_SECONDS, judge_all, patience
+from proofs.workload.mcp_hosts import Hosts
+from proofs.workload.noun_users import LIMITS, Nouns
+from proofs.workload.observations import Book
+from proofs.workload.shared_controls import KEY_AGAIN, MESSAGE_AGAIN, POSTGRES_ANSWERS_FIRST, STALE_ACK
 
 SENDERS, AGENTS, INBOXES = 8, 8, 4
 # The kinds of progress after which a kill may come; "listening" is a kill at once after a start.
@@ -144,7 +144,7 @@ _OF_DELEGATIONS = (
     Control(
         name="a result that was taken stays in the inbox",
         marker="taken-result",
-        change=Swap("(yield from $...)", "MessageChanges([], [])"),
+        change=Swap('$("here")', 'WriteSet("here")'),
         breaks="taken and left in the inbox",
     ),
 )
@@ -162,6 +162,8 @@ _SQLITE_ANSWERS_FIRST = Control(
 
 PROOF = Proof(
     name="kill9",
+    claim="No accepted message, task, approval, memory, file or thread entry is lost, duplicated, altered or "
+    "reordered when server, clients and `molecule mcp` processes are killed with SIGKILL.",
     shows="Eight senders, eight agents on four inboxes and four watchers use a real `molecule serve` over its "
     "socket, and so do four givers of tasks, each by another entrance (HTTP with and without waiting, "
     "`message/send`, MCP), and four agents that do them, half of which are pushed to; the server is killed "

@@ -1,6 +1,6 @@
 """Requests just over a limit, far over it, and just within it, with the answer that each must have.
 
-Above: the scene (proof.py). The figures are the limits' defaults; docs/limits.md lists them.
+Above: the scene (proof.py). The figures are the limits' defaults; docs/reference/limits.md lists them.
 """
 
 import json
@@ -10,8 +10,8 @@ from random import Random
 from msgspec import Struct
 
 from molecule_core.common.limits import Limits
-from proofs.crew.company import Seat
-from tests.journeys.rawhttp import chunk, request
+from proofs.workload.company import Seat
+from testing.raw_http import chunk, request
 
 _DEFAULTS = Limits()
 _FAR, _FEW_DIGITS = 100_000, 400

@@ -7,7 +7,7 @@ from pathlib import Path
 from anyio.lowlevel import checkpoint
 
 from molecule_core.common.limits import Limits
-from tests.journeys.rawhttp import Reply, Wire, chunk, request
+from testing.raw_http import Reply, Wire, chunk, request
 
 _PIECE, _OVER = 1 << 16, 1 << 20
 _DEFAULTS = Limits()

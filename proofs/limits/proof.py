@@ -13,7 +13,6 @@ from collections.abc import Awaitable
 from statistics import quantiles
 from typing import Any
 
-from proofs.crew.company import Seat
 from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Always, Swap
@@ -24,7 +23,8 @@ from proofs.harness.vitals import forget_peak, peak_of
 from proofs.limits.bombs import WITHIN, Bomb, Maker
 from proofs.limits.floods import Flood, most_sent
 from proofs.limits.slowly import Slow
-from tests.journeys.rawhttp import Reply, wire
+from proofs.workload.company import Seat
+from testing.raw_http import Reply, wire
 
 _LINES = 4
 # Of `size` bombs; the goals of the sheet are 500 slow clients and a body of 300 MiB. A small crowd of slow ones cannot
@@ -304,6 +304,7 @@ _DEMANDS = {"ordinary requests": 200, "ordinary requests beside slow clients": 2
 
 PROOF = Proof(
     name="limits",
+    claim="Requests over a limit are refused by name, and slow or huge clients hold up no other request.",
     shows="A real `molecule serve` is sent bodies of 300 MiB, announced and in pieces; JSON that is too deep, of "
     "numbers of a million digits, of no numbers, of doubled keys and torn texts; texts, ids and lists just over "
     "their limit and just within it; heads that are too large or too many; texts that a careless pattern would try "

@@ -4,8 +4,8 @@ import asyncio
 import socket
 from random import Random
 
-from proofs.crew.company import Seat
-from tests.journeys.rawhttp import chunk, request
+from proofs.workload.company import Seat
+from testing.raw_http import chunk, request
 
 # As often as a slow one says a little.
 _TRICKLE_SECONDS = 0.5

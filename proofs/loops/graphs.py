@@ -18,7 +18,7 @@ from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
 from proofs.loops.trees import judge, read_forest
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
 
 # So many graphs share the store's groups.
 _SIDE_BY_SIDE = 25
@@ -144,7 +144,7 @@ class Crowd:
 
         async def ended(org_id: str) -> None:
             async def look() -> Poll[bool]:
-                return Poll(True if not (await server.delegation_reader.count_open_and_stuck(org_id))[0] else None)
+                return Poll(True if not (await server.delegations.reader.count_open_and_stuck(org_id))[0] else None)
 
             await server.wakeups.wait_until(org_key(org_id), look, LIMITS.delegation_seconds)
 

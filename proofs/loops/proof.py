@@ -66,6 +66,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="loops",
+    claim="Agents that delegate in circles come to rest by the shipped limits, and every delegation ends once.",
     shows="Random graphs of three to seven agents, three of ten edges of which lead back, on a whole server in one "
     "process whose time stands still. Every agent gives every task that it gets to everybody it knows, in the "
     "same words or in other ones; it names what it is at work on, or only holds it, or acknowledges it first. "

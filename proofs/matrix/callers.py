@@ -1,6 +1,6 @@
 """Every credential at every route and every target, in an order that chance gives: what `prove matrix` starts.
 
-What should be answered is written by hand (tests/journeys/matrix.py), route by route; a route that stands there not, or
+What should be answered is written by hand (testing/access_matrix.py), route by route; a route that stands there not, or
 says otherwise of itself, is counted.
 """
 
@@ -8,10 +8,10 @@ from molecule_core.common.clock import SystemClock
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
-from tests.journeys.cast import Cast, cast_of
-from tests.journeys.matrix import RULES, Probe, declared, expected, foreign_ids, probes, seen, send, without_date
-from tests.journeys.rawhttp import Wire, wire
-from tests.running import Running, running
+from testing.access_matrix import RULES, Probe, declared, expected, foreign_ids, probes, seen, send, without_date
+from testing.callers import Cast, cast_of
+from testing.raw_http import Wire, wire
+from testing.running_server import Running, running
 
 UNDECLARED = "routes declared otherwise or not at all"
 LET_IN = "let in"

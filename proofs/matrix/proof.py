@@ -44,16 +44,15 @@ _CONTROLS = (
     Control(
         name="a workspace of others is forbidden, not unknown",
         marker="unknown-workspace",
-        change=Swap(
-            "$workspace.$org)",
-            '$workspace.$org) and (_ for _ in ()).throw(WorkspaceRemoved(id=$workspace.id, removed_at="now"))',
-        ),
+        change=Swap("$workspace.$org)", "$workspace.$org) and (_ for _ in ()).throw(InvalidCaller)"),
         breaks=TOLD_APART,
     ),
 )
 
 PROOF = Proof(
     name="matrix",
+    claim="Every route answers every kind of caller as a table written by hand says; resources of others read "
+    "like missing ones.",
     shows="Every route of a real server is asked by eleven callers (nobody, a token that is none, the admin, an owner, "
     "an operator and a viewer of one organisation, an owner of another one, four workspaces: the one that is "
     "asked about, its sibling, one that it may not talk to, one of another organisation) about each target (their "

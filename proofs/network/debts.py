@@ -1,13 +1,13 @@
 """Agents that are pushed to look after what they owe: a push whose line broke is not sent again, and still wants its
-answer (docs/delivery.md)."""
+answer (docs/explanation/delivery.md)."""
 
 from typing import Any
 
-from proofs.crew.book import Book
-from proofs.crew.company import Company, Seat
-from proofs.crew.doers import Doers
 from proofs.harness.caller import Caller, Refused
 from proofs.harness.serving import Place
+from proofs.workload.company import Company, Seat
+from proofs.workload.observations import Book
+from proofs.workload.workers import Doers
 
 # They look again when so much has been done, or at once when nothing has been for so long.
 _PROGRESS, _QUIET_SECONDS = 30, 2.0

@@ -8,12 +8,6 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 
-from proofs.crew.book import Book
-from proofs.crew.company import Company
-from proofs.crew.givers import Givers
-from proofs.crew.judging import STALL_SECONDS, judge_all, patience
-from proofs.crew.mistakes import KEY_AGAIN, MESSAGE_AGAIN
-from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
@@ -24,7 +18,13 @@ from proofs.harness.verdicts import Verdict, gaps
 from proofs.network.debts import Debtor
 from proofs.network.lines import Line
 from proofs.network.watching import Watcher
-from tests.engines import ENGINES
+from proofs.workload.company import Company
+from proofs.workload.delegators import Givers
+from proofs.workload.judge import STALL_SECONDS, judge_all, patience
+from proofs.workload.noun_users import LIMITS, Nouns
+from proofs.workload.observations import Book
+from proofs.workload.shared_controls import KEY_AGAIN, MESSAGE_AGAIN
+from testing.engines import ENGINES
 
 SENDERS, AGENTS, INBOXES, WATCHERS = 8, 8, 4, 4
 _MOMENTS = ("begun", "accepted", "handed", "answered", "acked", "told")
@@ -190,6 +190,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="network",
+    claim="Delayed, duplicated and cut connections change nothing that was accepted.",
     shows="The people of kill9 (eight senders, eight agents, four who follow a log, givers of tasks by four "
     "entrances, doers that poll and doers that are pushed to, those who remember, ask for leave and speak to "
     "threads) and four who watch the journal over WebSockets reach the server by a bad line, and the server reaches "

@@ -8,7 +8,7 @@ import msgspec
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from proofs.crew.book import Book
+from proofs.workload.observations import Book
 
 _OPEN_SECONDS = 30.0
 _LARGEST_FRAME = 8 << 20

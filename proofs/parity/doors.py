@@ -15,8 +15,8 @@ from uuid import UUID
 from molecule_core.client.api import ApiClient, ApiError
 from molecule_core.wire.schemas.inbox import message_from_row
 from proofs.parity.shells import Words
-from tests.delegations.entrances import Entrance, Shell, Tools
-from tests.running import ADMIN_TOKEN, Running, Seat
+from testing.delegation_entrances import Entrance, Shell, Tools
+from testing.running_server import ADMIN_TOKEN, Running, Seat
 
 LEASE_SECONDS = 600
 """How long a message is lent: what the server lends it for to a tool, and the command line by its environment."""

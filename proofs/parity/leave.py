@@ -53,7 +53,7 @@ async def _person(side: Side, move: Move) -> str:
     about = {"approval_id": leave.id, "revision": leave.revision, "action_hash": leave.action_hash}
     if move.which % 4:
         path = f"/workspaces/{side.seats[leave.who].id}/approvals/{leave.id}"
-        now = await side.office.person.get(path)
+        now = await side.world.person.get(path)
         about |= {"revision": now["revision"], "action_hash": now["action_hash"]}
     given = {**_decision(move, about), "token": side.person}
     return shown(await side.does(leave.who, "person decides", given), "status", "revision")

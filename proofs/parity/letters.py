@@ -17,7 +17,7 @@ _SHOWN = ("kind", "text", "intent", "attempt", "redelivered", "reminder", "revis
 
 async def _ask(side: Side, move: Move) -> str:
     """The person on the canvas asks."""
-    await side.office.ask(side.seats[move.target], move.task)
+    await side.world.ask(side.seats[move.target], move.task)
     return ""
 
 
@@ -97,7 +97,7 @@ async def _options(side: Side, move: Move) -> str:
 
 async def _broadcast(side: Side, move: Move) -> str:
     if move.which % 2:
-        await side.office.server.let_broadcast(side.seats[move.who].id)
+        await side.world.server.let_broadcast(side.seats[move.who].id)
     return shown(await side.does(move.who, "broadcast_message", {"message": move.task}, move.key), "delivered")
 
 

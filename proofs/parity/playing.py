@@ -16,7 +16,7 @@ from proofs.parity.servers import TICK
 from proofs.parity.sides import Side
 from proofs.parity.talks import TALKS
 from proofs.parity.tasks import TASKS, told_of
-from tests.journeys.patience import bounded
+from testing.waits import bounded
 
 _HOW: dict[str, Callable[[Side, Move], Awaitable[str]]] = {**TASKS, **LETTERS, **MEMORIES, **LEAVES, **TALKS}
 
@@ -24,7 +24,7 @@ _HOW: dict[str, Callable[[Side, Move], Awaitable[str]]] = {**TASKS, **LETTERS, *
 async def play(side: Side, script: list[Move]) -> None:
     """All moves, each with all that comes of it."""
     for move in [*script, Move(verb="clock", seconds=31)]:
-        await side.office.clock.advance(TICK / SECOND)
+        await side.world.clock.advance(TICK / SECOND)
         await side.rest()
         try:
             said_of_it = await _HOW[move.verb](side, move)

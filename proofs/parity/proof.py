@@ -142,6 +142,8 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="parity",
+    claim="The same script leaves the same rows and events through REST, MCP, A2A and the command line, on both "
+    "engines.",
     shows="Random scripts of what a few agents do are played twice: through REST, and through one of the other "
     "entrances (both tools of MCP that give tasks, by a client of MCP, A2A message/send, the shell), each on an engine "
     "that is drawn too. Most are about tasks: begin, the same call again, its key with another task, a target out of "

@@ -15,12 +15,12 @@ from molecule_core.common.clock import SECOND
 from molecule_core.messages.delivery.push_claims import PushClaims
 from molecule_core.store.database import Command, CommandSteps, Store, WriteSet
 from molecule_core.store.timers import TimerWorker
-from tests.answers.office import Office
-from tests.clocks import FakeClock, SeededRandomness, settle
-from tests.delivery.agents import Desk
-from tests.engines import Engine
-from tests.journeys.patience import bounded
-from tests.running import UNHURRIED, running
+from testing.clocks import FakeClock, SeededRandomness, settle
+from testing.engines import Engine
+from testing.message_world import MessageWorld
+from testing.push_agents import PushNetwork
+from testing.running_server import UNHURRIED, running
+from testing.waits import bounded
 
 ALIGNED = 10 * SECOND
 """Scripts begin when the watch over silent agents has just had its turn."""
@@ -79,7 +79,7 @@ class Servers:
         self._folder = folder
         self._database = database
         self._stack = contextlib.AsyncExitStack()
-        self._made: dict[tuple[Engine, str], tuple[Office, str]] = {}
+        self._made: dict[tuple[Engine, str], tuple[MessageWorld, str]] = {}
         self._scripts = 0
         self.busy: dict[int, Busy] = {}
         """By port: whose timers are being looked after."""
@@ -95,7 +95,7 @@ class Servers:
         self._scripts += 1
         return self._scripts
 
-    async def office(self, engine: Engine, side: str) -> tuple[Office, str]:
+    async def world(self, engine: Engine, side: str) -> tuple[MessageWorld, str]:
         """A server of an engine, and where its store is."""
         if (engine, side) not in self._made:
             folder = self._folder / f"{side}-{engine}"
@@ -103,7 +103,7 @@ class Servers:
             place = str(folder / "molecule.db")
             if engine == "postgres":
                 place = await _one_more(self._database, f"{side}_{self._folder.name}")
-            clock, net = FakeClock(), Desk()
+            clock, net = FakeClock(), PushNetwork()
             told: dict[str, Any] = {
                 "push_instructions_enabled": True,
                 "clock": clock,
@@ -112,10 +112,12 @@ class Servers:
             }
             server = await self._stack.enter_async_context(running(engine, place, folder, **told))
             # How long a pause is within its bounds is thrown; what was thrown before differs on the two sides.
-            server.server.push_dispatcher._push_claims._recorder._randomness = _Halfway()
+            server.server.delivery.push_dispatcher._push_claims._recorder._randomness = _Halfway()
+            # The use of /mcp is presence and that of REST is not (decision 0072), on purpose: the rest is compared.
+            server.server.org_writer.record_presence = _ignore_presence  # type: ignore[assignment, method-assign]
             self.busy[server.port] = busy = Busy(server.server._timers)
-            busy.go_before(server.server.push_dispatcher._push_claims, server.server.store, clock)
-            self._made[engine, side] = Office(server, server.admin, clock, net), place
+            busy.go_before(server.server.delivery.push_dispatcher._push_claims, server.server.store, clock)
+            self._made[engine, side] = MessageWorld(server, server.admin, clock, net), place
         return self._made[engine, side]
 
 
@@ -128,6 +130,10 @@ async def _one_more(database: str, side: str) -> str:
     finally:
         await connection.close()
     return re.sub(r"/[^/?]+\?", f"/{name}?", database, count=1)
+
+
+async def _ignore_presence(_workspace_id: str, _tools: list[Any] | None = None) -> None:
+    """Record nothing."""
 
 
 class _Halfway(SeededRandomness):
@@ -145,24 +151,24 @@ def _nothing() -> CommandSteps[None]:
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
-async def pass_time(office: Office, busy: Busy, end: int) -> None:
+async def pass_time(world: MessageWorld, busy: Busy, end: int) -> None:
     """Time passes from one thing that is due to the next, so that what happens in one moment was due in that moment."""
-    store, clock = office.server.server.store, office.clock
-    await rest(office, busy)
+    store, clock = world.server.server.store, world.clock
+    await rest(world, busy)
     while clock.now() < end:
         timers = await store.rows("next_timers", {"count": 1000})
         targets = await store.rows("due_targets", {"count": 1000})
         due = [at for at in [*(row[2] for row in timers), *(row[1] for row in targets)] if at > clock.now()]
         step = min([*(-(-at // TICK) * TICK for at in due), end])
         await clock.advance((step - clock.now()) / SECOND)
-        await rest(office, busy)
+        await rest(world, busy)
 
 
-async def rest(office: Office, busy: Busy) -> None:
+async def rest(world: MessageWorld, busy: Busy) -> None:
     """Waits until nothing is due or under way, and whatever was written has been heard of."""
-    store, quiet = office.server.server.store, 0
+    store, quiet = world.server.server.store, 0
     while quiet < (_QUIET if store.is_shared else 1):
-        await office.rest()
+        await world.rest()
         seen = store.meter.commands
         await bounded(store.run(Command("", (), _nothing)))
         await settle()

@@ -14,9 +14,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from tests.delegations.entrances import Shell
-from tests.running import Running, Seat
-from tests.waits import PROCESS_START_SECONDS
+from testing.delegation_entrances import Shell
+from testing.running_server import Running, Seat
+from testing.waits import PROCESS_START_SECONDS
 
 Line = tuple[tuple[str, ...], str]
 """The words of a command, and what it reads from its standard input."""

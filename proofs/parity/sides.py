@@ -12,9 +12,9 @@ from msgspec import Struct, field
 from proofs.parity import moves
 from proofs.parity.doors import Door, Rest, Told, door, key_of
 from proofs.parity.servers import ALIGNED, Busy, pass_time, rest
-from tests.answers.office import Office
-from tests.delegations.entrances import Begun, Entrance, can
-from tests.running import Seat
+from testing.delegation_entrances import Begun, Entrance, can
+from testing.message_world import MessageWorld
+from testing.running_server import Seat
 
 UNSAID = {
     ("cli", "wait"): "a shell counts its patience by the clock of the machine, which no script moves",
@@ -55,7 +55,7 @@ class Leave(Struct):
 class Side(Struct):
     """One organisation on one server, and the entrance through which its agents do things."""
 
-    office: Office
+    world: MessageWorld
     entrance: Entrance
     org_id: str
     seats: dict[str, Seat]
@@ -87,7 +87,7 @@ class Side(Struct):
 
     async def rest(self) -> None:
         """Waits until nothing is due or under way, and whatever was written has been heard of."""
-        await rest(self.office, self.busy)
+        await rest(self.world, self.busy)
 
     @property
     def url(self) -> str:
@@ -104,7 +104,7 @@ class Side(Struct):
         way: Door = self.door if self.door.has(verb) else Rest()
         self.through += way is self.door
         name = key or "" if verb in _UNNAMED else key_of(self.named, key)
-        return await way.call(self.office.server, self.seats[who], verb, given, name)
+        return await way.call(self.world.server, self.seats[who], verb, given, name)
 
 
 def shown(told: Told, *names: str) -> str:
@@ -113,10 +113,10 @@ def shown(told: Told, *names: str) -> str:
     return TIME.sub("then", ID.sub("id", text))
 
 
-async def side_of(office: Office, entrance: Entrance, number: int, busy: Busy) -> Side:
+async def side_of(world: MessageWorld, entrance: Entrance, number: int, busy: Busy) -> Side:
     """A new organisation, at a moment that is the same for both sides."""
-    clock, server = office.clock, office.server
-    await pass_time(office, busy, clock.now() + ALIGNED - clock.now() % ALIGNED)
+    clock, server = world.clock, world.server
+    await pass_time(world, busy, clock.now() + ALIGNED - clock.now() % ALIGNED)
     org_id = await server.org(f"org {number}")
     seats: dict[str, Seat] = {}
     for name in moves.SEATS:
@@ -128,5 +128,5 @@ async def side_of(office: Office, entrance: Entrance, number: int, busy: Busy) -
         seats[name] = await server.seat(name, **fields)
     asked = {"name": "A person", "role": "operator"}
     token = (await server.admin.post(f"/orgs/{org_id}/people", asked))["auth_token"]
-    seen = office._replace(person=server.api(token))
+    seen = world._replace(person=server.api(token))
     return Side(seen, entrance, org_id, seats, clock.now(), busy, door(entrance), token)

@@ -13,11 +13,11 @@ from proofs.parity.letters import wait
 from proofs.parity.moves import Move
 from proofs.parity.servers import pass_time
 from proofs.parity.sides import Held, Side, shown
-from tests.answers.office import handle
-from tests.delegations.entrances import Begun, Tools
-from tests.delivery.agents import Reply, plain, said
-from tests.journeys.patience import bounded, eventually
-from tests.journeys.seats import beat, remove
+from testing.delegation_entrances import Begun, Tools
+from testing.message_world import handle
+from testing.push_agents import Reply, plain, said
+from testing.waits import bounded, eventually
+from testing.workspaces import beat, remove
 
 _SORTS: dict[str, Reply] = {
     "said": said("done"),
@@ -36,7 +36,7 @@ async def _begin(side: Side, move: Move) -> str:
     key = move.key if move.key is None or isinstance(side.entrance, Tools) else f"{who.id}:{move.key}"
     given: dict[str, Any] = {"deadline": move.deadline} | ({"key": key} if key is not None else {})
     target = side.seats[move.target].id
-    call = asyncio.create_task(side.entrance.begin(side.office.server, who, target, move.task, wait=move.wait, **given))
+    call = asyncio.create_task(side.entrance.begin(side.world.server, who, target, move.task, wait=move.wait, **given))
     if not move.wait:
         told = await bounded(call)
         if told.delegation_id and not told.hit:
@@ -64,7 +64,7 @@ async def _claim(side: Side, move: Move) -> str:
     who = move.who
     if move.which == 1:
         return await wait(side, move)
-    rows = await side.office.take(side.seats[who], limit=move.which)
+    rows = await side.world.take(side.seats[who], limit=move.which)
     for row in rows:
         if row["kind"] == "delegation":
             held = Held(row["id"], row["attempt"], handle(row))
@@ -93,7 +93,7 @@ async def _answer(side: Side, move: Move) -> str:
 
 async def _answer_push(side: Side, move: Move) -> str:
     """The agent that is pushed to answers by its tools what it was sent."""
-    sent = [each for each in side.office.net.of(side.url) if "delegation_id" in _metadata(each.body)]
+    sent = [each for each in side.world.net.of(side.url) if "delegation_id" in _metadata(each.body)]
     if not sent:
         return "nothing"
     pushed = sent[move.which % len(sent)]
@@ -108,7 +108,7 @@ def _metadata(body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _say(side: Side, who: str, held: Held, how: str) -> str:
-    seat, office, own = side.seats[who], side.office, f"/workspaces/{side.seats[who].id}"
+    seat, world, own = side.seats[who], side.world, f"/workspaces/{side.seats[who].id}"
     giver = side.seats[next((name for name, id_ in side.ids if id_ == held.id), moves.LEAD)]
     told: dict[str, Any] = {"state": how}
     if how == "reply":
@@ -116,12 +116,12 @@ async def _say(side: Side, who: str, held: Held, how: str) -> str:
     if how == "decline":
         return shown(await side.does(who, "decline", {"handle": held.handle, "reason": "no"}), "state")
     if how == "on the way":
-        await office.ask(giver, "half of it", by=seat, progress=True, in_reply_to=held.id)
+        await world.ask(giver, "half of it", by=seat, progress=True, in_reply_to=held.id)
     elif how.startswith("update"):
         body = {"status": "completed", "result": "done"} if how == "update" else {"status": "failed", "error": "no"}
         told = {"state": (await seat.api.post(f"{own}/delegations/{held.id}/update", body))["status"]}
     else:
-        await office.ask(giver, "done", by=seat, **({"delegation_id": held.id} if how == "named message" else {}))
+        await world.ask(giver, "done", by=seat, **({"delegation_id": held.id} if how == "named message" else {}))
     return str(told["state"])
 
 
@@ -138,7 +138,7 @@ async def _cancel(side: Side, move: Move) -> str:
     if not side.ids:
         return "nothing"
     who, id_ = side.ids[move.which % len(side.ids)]
-    told = await bounded(side.entrance.cancel(side.office.server, side.seats[who], id_))
+    told = await bounded(side.entrance.cancel(side.world.server, side.seats[who], id_))
     return f"{told.status} {told.reason} {bool(told.refused)}"
 
 
@@ -154,7 +154,7 @@ async def _retry(side: Side, move: Move) -> str:
 
 async def _agent(side: Side, move: Move) -> str:
     """From now on the agent that is pushed to answers like this, and like the last of it for ever."""
-    net, url, sorts = side.office.net, side.url, move.how.split()
+    net, url, sorts = side.world.net, side.url, move.how.split()
     if sorts[-1] == "nobody":
         net.agents.pop(url, None)
     elif sorts[-1] == "unsure":
@@ -170,12 +170,12 @@ async def _beat(side: Side, move: Move) -> str:
 
 
 async def _remove(side: Side, move: Move) -> str:
-    await remove(side.office.server.admin, side.seats[move.who])
+    await remove(side.world.server.admin, side.seats[move.who])
     return ""
 
 
 async def _forward(side: Side, move: Move) -> str:
-    await pass_time(side.office, side.busy, side.office.clock.now() + move.seconds * SECOND)
+    await pass_time(side.world, side.busy, side.world.clock.now() + move.seconds * SECOND)
     return ""
 
 

@@ -23,8 +23,8 @@ from proofs.parity.playing import play
 from proofs.parity.servers import Servers
 from proofs.parity.shells import Process
 from proofs.parity.sides import ID, TIME, UNSAID, Side, side_of
-from tests.delegations.entrances import CANNOT, Entrance, entrances
-from tests.engines import ENGINES, Engine
+from testing.delegation_entrances import CANNOT, Entrance, entrances
+from testing.engines import ENGINES, Engine
 
 ROWS, TOLD, SPOKEN = "differing rows", "differing event sequences", "differing answers"
 REFERENCE, *OTHERS = entrances()
@@ -162,9 +162,9 @@ async def differences(
 
 async def compared(servers: Servers, engines: tuple[Engine, Engine], other: Entrance, moves_of_it: list[Move]) -> Found:
     """A script, played on both sides, and what differs."""
-    (one, here), (two, there) = await servers.office(engines[0], "one"), await servers.office(engines[1], "other")
+    (one, here), (two, there) = await servers.world(engines[0], "one"), await servers.world(engines[1], "other")
     number = servers.next()
-    busy = [servers.busy[office.server.port] for office in (one, two)]
+    busy = [servers.busy[world.server.port] for world in (one, two)]
     sides = [await side_of(one, REFERENCE, number, busy[0]), await side_of(two, other, number, busy[1])]
     for side in sides:
         await play(side, moves_of_it)

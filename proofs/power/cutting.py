@@ -11,14 +11,14 @@ from random import Random
 import apsw
 
 from molecule_core.common.errors import MoleculeError
-from proofs.crew.busy import MISSING, MOMENT, TABLES, Book, Busy, judge_moment, spoken
 from proofs.harness.children import as_a_child
 from proofs.harness.ledger import read_tables
 from proofs.harness.office import LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from proofs.power.disk import Disk
-from tests.clocks import FakeClock
+from proofs.workload.busy_writers import MISSING, MOMENT, TABLES, Book, Busy, judge_moment, spoken
+from testing.clocks import FakeClock
 
 DAMAGED = "damaged stores"
 CLOSED = "stores that do not open"

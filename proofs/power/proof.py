@@ -8,13 +8,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proofs.crew.busy import ACTS, MISSING
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.power.cutting import DAMAGED
+from proofs.workload.busy_writers import ACTS, MISSING
 
 _MEMORY = Path("/dev/shm")
 
@@ -48,6 +48,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="power",
+    claim="After a power cut that loses unflushed writes, everything accepted is in the SQLite store.",
     shows="On a whole server in one process, whose database lies on a disk that forgets what was not flushed "
     "(uploaded files are not played), six senders, three agents who answer some of it, one who gives work and takes "
     "it back, one who asks for leave and withdraws, one who begins threads and closes them and two who remember "

@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from proofs.crew.company import Seat
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import Ledger, Row, read_ledger
@@ -22,7 +21,8 @@ from proofs.harness.progress import Progress
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Verdict
-from tests.agent.hosting import Agent, agent
+from proofs.workload.company import Seat
+from testing.mcp_host import Agent, agent
 
 _SEATS, _PEERS, _PERSONS = 50, 8, 2
 _HANDS = 4
@@ -100,7 +100,7 @@ class Scene:
         self._judge(await read_ledger(self._setting))
         figures = {"questions": len(self._questions), "of persons": self.figures["of persons"], "seats": _SEATS}
         figures |= {f"calls that name {name}": self.figures[name] for name in _WRONG}
-        figures["shared beginnings of ids"] = _SEATS - len({seat.id[:8] for seat in self._seats})
+        figures["shared beginnings of ids"] = _SEATS - len({seat.id[:1] for seat in self._seats})
         return Verdict({**figures}, self.zeros, self.notes)
 
     @property
@@ -295,7 +295,7 @@ _CONTROLS = (
     Control(
         name="the file of a seat is named by the beginning of its id",
         marker="own-file",
-        change=Swap('{$workspace}"', '{$workspace[:8]}"'),
+        change=Swap('{$workspace}"', '{$workspace[:1]}"'),
         breaks=LATE,
     ),
     Control(
@@ -326,6 +326,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="routing",
+    claim="One process in fifty workspaces answers each question once, from the right workspace.",
     shows="One process of `molecule mcp` sits in fifty workspaces of a real `molecule serve`; their ids have their "
     "first eight characters in common. Peers and persons ask, many at once, and the model answers four at a time; "
     "three times the process is killed and started again; and now and then the model calls as none should: it "

@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 from molecule_core.common.tokens import hash_token
-from proofs.harness.ports import free_port
 from proofs.harness.settings import START_SECONDS, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.secrets.canaries import Cage, Place
@@ -18,9 +17,10 @@ from proofs.secrets.keeping import keeping_of
 from proofs.secrets.listening import follow_the_stream, read_the_journal
 from proofs.secrets.misuse import Request, calls, misuses
 from proofs.secrets.model import refusing_model
-from tests.cli.hosts import Home
-from tests.journeys.processes import LISTENS, MOLECULE, Process, environment, started
-from tests.journeys.rawhttp import Reply, ask, wire
+from testing.connect_home import Home
+from testing.ports import free_port
+from testing.processes import LISTENS, MOLECULE, Process, environment, started
+from testing.raw_http import Reply, ask, wire
 
 FOUND, UNUSED, EMPTY, OPEN, UNHASHED, CALM = (
     "canaries found",
@@ -312,13 +312,15 @@ class Journeys:
         """What people type: each prints what it should, and no canary."""
         home = Home(self._setting.folder, self._state, self._port)
         env = {name: text for name, text in self._env().items() if name.startswith(("MOLECULE_", "PYTHONPATH"))}
-        copy = self._setting.folder / "copy.db"
+        copy = self._setting.folder / "copy"
         told = self._place("what commands print", _MARK)
         verbs: tuple[tuple[str, ...], ...] = (("doctor",), ("org", "export"), ("backup", str(copy)), ("prune",))
         for verb in (*verbs, ("instructions", "list"), ("nonsense",)):
             said = await home.run(*verb, **env)
             told.add((said.out + said.err).encode())
-        self._place("backup", _MARK).add(copy.read_bytes())
+        for each in copy.rglob("*"):
+            if each.is_file():
+                self._place("backup", _MARK).add(each.read_bytes())
         for host in ("claude-code", "codex"):
             said = await home.connect(host, "--workspace", self._seats[2][0], "--apply", told="y\n", **env)
             self._place("what connect prints", self._seats[2][0]).add((said.out + said.err).encode())

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from tests.journeys.rawhttp import Headers
+from testing.raw_http import Headers
 
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
 Request = tuple[str, str, bytes | None, Headers]

@@ -43,7 +43,7 @@ _CONTROLS = (
     Control(
         name="a refusal repeats what was sent",
         marker="integer-refusal",
-        change=Swap('{$least}"', '{$least}, not {found}"'),
+        change=Swap("{minimum}. ", "{minimum}, not {found}. "),
         breaks=FOUND,
     ),
 )
@@ -53,6 +53,8 @@ _ON_POSTGRES = ("tokens are kept as they are", "the log takes out nothing", "a h
 
 PROOF = Proof(
     name="secrets",
+    claim="No credential appears in logs, files, backups, answers or process arguments, and none works where it "
+    "should not.",
     shows="Tokens of seats and persons, issued and rotated ones, sessions, login links, invitations, the admin's and "
     "the scraper's token, the key of a model, tokens that `molecule connect` has made, keys of other services in "
     "memories, passwords in the addresses of a database, of NATS and of an agent: each is used as it is meant to be "

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from proofs.crew.company import Seat
 from proofs.harness.caller import NoAnswer, Refused
 from proofs.senders.cutting import CUT, CutCaller
 from proofs.senders.model import Book
 from proofs.senders.senders import heard
-from tests.delivery.agents import HttpAgent, Pushed, Reply, said
+from proofs.workload.company import Seat
+from testing.push_agents import HttpAgent, Pushed, Reply, said
 
 # What a cut claim held comes again soon.
 _LEASE_SECONDS = 3

@@ -6,8 +6,6 @@ pairs), four are pushed to. The server is a process of its own, and everybody kn
 
 import asyncio
 
-from proofs.crew.company import Seat
-from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
@@ -19,6 +17,8 @@ from proofs.senders.agents import PushedTo, ways_of
 from proofs.senders.judging import judge
 from proofs.senders.model import Book
 from proofs.senders.senders import Sender
+from proofs.workload.company import Seat
+from proofs.workload.shared_controls import MESSAGE_AGAIN
 
 SENDERS, FOLLOWING, CLAIMING, PUSHED = 64, 8, 4, 4
 _AT_ONCE = 8
@@ -182,9 +182,9 @@ _CONTROLS = (
         name="a text loses its end where it is kept",
         marker="stored-text",
         change=Swap(
-            '$params["metadata"] = $identity($draft)',
+            '$params["metadata"] = {**$claimed, **$identity($draft.sender)}',
             '$params["message"]["parts"], $params["metadata"] = [{**each, "text": each.get("text", '
-            '"")[:-1]} for each in $draft.message["parts"]], $identity($draft)',
+            '"")[:-1]} for each in $draft.message["parts"]], {**$claimed, **$identity($draft.sender)}',
         ),
         breaks="altered",
     ),
@@ -198,6 +198,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="senders",
+    claim="Repeated and concurrent sends of 64 senders arrive once, in order, with the first response for each id.",
     shows="64 senders (persons and workspaces) send to sixteen inboxes of a real `molecule serve` over its socket; "
     "eight agents follow a cursor, pairs of agents claim from four inboxes, four are pushed to. After a fifth of the "
     "messages their sender repeats one of its own, most as it was, some with other words or to another inbox; some new "

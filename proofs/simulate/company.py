@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
 
 # Who stands below whom: one lead, three managers, three below each of two of them, and two agents that are pushed to.
 _ABOVE = (None, 0, 0, 0, 1, 1, 1, 2, 2, 2, 1, 2)

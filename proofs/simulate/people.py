@@ -145,7 +145,7 @@ class Person:
         if status == _UNAVAILABLE:
             return
         if status >= 400:
-            self.refused("send", answer, "not_taken", "chain_frozen")
+            self.refused("send", answer, "not_taken", "chain_frozen", "ambiguous_reply")
             sent.is_heard |= answer.get("code") == "not_taken"
             return
         if status:
@@ -255,7 +255,8 @@ class Agent(Person):
             self.book.handed[place] += 1
             if self.book.handed[place] > 1:
                 self.world.fault("handed twice under one attempt", str(place))
-            if self.book.handled.get(row["id"], began + 1) < began:
+            # A reminder is for what was acknowledged and not answered.
+            if self.book.handled.get(row["id"], began + 1) < began and not row.get("reminder"):
                 self.world.fault("handed again after its ack", str(place))
         return list(rows)
 

@@ -204,6 +204,8 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="simulate",
+    claim="In a deterministic simulation with crashes, lost wake-ups and clock changes, all invariants hold for "
+    "every seed.",
     shows="The whole server in one process, on a loop whose time jumps to the next timer and whose order of steps "
     "is drawn from the seed; no thread, no socket. A lead, three managers and six agents poll, claim, answer, "
     "decline, acknowledge, forget and give back; two more are pushed to over a net that delays, fails and brings "

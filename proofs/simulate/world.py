@@ -28,7 +28,7 @@ from molecule_core.common.settings import Settings
 from molecule_core.server.composition import Server
 from proofs.harness.office import ADMIN_TOKEN, LIMITS
 from proofs.simulate.loop import Died, Life, SimulatedClock, SimulatedLoop, passing
-from tests.clocks import START, SeededRandomness
+from testing.clocks import START, SeededRandomness
 
 Item = dict[str, Any]
 # Everything that has a deadline meets it within minutes; what only makes a quiet hour dearer comes seldom.
@@ -388,7 +388,7 @@ def bury(server: Server) -> None:
     if store._lock_handle is not None:
         os.close(store._lock_handle)
         store._lock_handle = None
-    server._file_writer._blobs.close()
+    server.messages.file_writer._blobs.close()
 
 
 def copied(template: Path, folder: Path) -> Path:

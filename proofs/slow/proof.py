@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 
 from molecule_core.common.limits import Limits
-from proofs.crew.company import Seat
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Swap
@@ -17,6 +16,7 @@ from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
 from proofs.harness.vitals import forget_peak, peak_of
 from proofs.slow.watching import HEALTHY, SLUGGISH, STALLED, Watcher
+from proofs.workload.company import Seat
 
 _KINDS = {HEALTHY: 170, SLUGGISH: 10, STALLED: 20}
 _SENDERS = 8
@@ -222,6 +222,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="slow",
+    claim="Clients that do not read are disconnected, memory stays bounded, and other watchers miss nothing.",
     shows="Two hundred watch the journal of a real `molecule serve` over WebSockets while eight write to each other: "
     "180 read, and twenty fall asleep in the middle and read nothing any more until they are cut; then they come back "
     "behind the number that they were told last, and fall asleep again. Everybody is told of every number once, in "

@@ -18,14 +18,14 @@ from msgspec import Struct
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import ROOT, Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.approvals.bustle import bustle as leave
-from tests.approvals.house import House
-from tests.clocks import FakeClock
-from tests.engines import drop_databases, new_database, server_of
-from tests.journeys.follow import TOLD_BY_HEARTBEATS, compared, state_of
-from tests.journeys.livewire import journal_of
-from tests.journeys.stories import NO_SWEEP, Bustle, Duties, Story, read, snapshot_of
-from tests.running import Running, running
+from testing.approval_histories import bustle as leave
+from testing.approval_world import ApprovalWorld
+from testing.clocks import FakeClock
+from testing.engines import drop_databases, new_database, server_of
+from testing.live_clients import journal_of
+from testing.random_histories import NO_SWEEP, Bustle, Duties, Story, read, snapshot_of
+from testing.running_server import Running, running
+from testing.snapshot_follower import TOLD_BY_HEARTBEATS, compared, state_of
 
 Look = tuple[dict[str, Any], list[tuple[str, int, int]]]
 """A snapshot, and what its reader read of chats behind it (no event tells that)."""
@@ -124,7 +124,7 @@ async def _work(server: Running, clock: FakeClock, seed: int) -> list[Look]:
 
 
 async def _leave(server: Running, clock: FakeClock, seed: int) -> list[Look]:
-    return [(each, []) for each in await leave(House(server, await server.person(), clock), seed)]
+    return [(each, []) for each in await leave(ApprovalWorld(server, await server.person(), clock), seed)]
 
 
 _KINDS = (("a company", _company), ("duties", _duties), ("work", _work), ("leave", _leave))

@@ -60,6 +60,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="snapshot",
+    claim="An old snapshot plus its events equals a new snapshot.",
     shows="Random histories of four kinds on a whole server behind its socket: a company (workspaces come, "
     "change, move, rest, go; cards, heartbeats, silence, chats), duties (messages that want an answer are "
     "claimed, answered, declined, said elsewhere, forgotten), work (delegations are given, claimed, "

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, TypeVar
 
-from proofs.crew.company import Seat
 from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.progress import Progress
 from proofs.senders.cutting import CutCaller
+from proofs.workload.company import Seat
 
 T = TypeVar("T")
 _LEASE_SECONDS, _WAIT_SECONDS, _ROWS = 5, 20, 4

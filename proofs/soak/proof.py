@@ -8,8 +8,6 @@ import re
 from collections.abc import Awaitable, Callable
 from statistics import linear_regression, quantiles
 
-from proofs.crew.company import Seat
-from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import Ledger, read_ledger
@@ -19,7 +17,9 @@ from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict, gaps
 from proofs.harness.vitals import cpu_of, files_of, memory_of
 from proofs.soak.people import Agent, Book, Sender
-from tests.journeys.rawhttp import request, wire
+from proofs.workload.company import Seat
+from proofs.workload.shared_controls import MESSAGE_AGAIN
+from testing.raw_http import request, wire
 
 _AGENTS, _PER_SECOND, _FAULTS_PER_SECOND = 200, 50, 1
 # A control has less time, and so does more in it.
@@ -261,6 +261,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="soak",
+    claim="Under steady load with constant faults, memory, open files and CPU per message do not grow.",
     shows="Two hundred agents wait for mail, claim it and acknowledge it; fifty messages a second come at an even "
     "pace, each over a connection of its own; and each second something goes wrong: an agent dies, a call is cut, a "
     "stream is left, large answers are asked for and not read, a request is nonsense or breaks off. Nobody sees an "

@@ -1,6 +1,6 @@
 """Plays one machine: random operations on the product and on a model of it. What `prove state` starts, once for each.
 
-The machines are those of the tests (tests/rules, delegations, memory, approvals, threads), with their models; here they
+The machines are those of the tests (tests/unit, delegations, memory, approvals, threads), with their models; here they
 are played longer, from the seed of the run, and counted. The name of the folder says which.
 """
 
@@ -20,18 +20,18 @@ from molecule_core.common.limits import Limits
 from proofs.harness.children import setting_of_this_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
-from tests.approvals.stage import ladder_on
-from tests.approvals.test_state_machine import LIMITS as FEW_APPROVALS
-from tests.approvals.test_state_machine import ApprovalMachine
-from tests.delegations.stage import stage_on
-from tests.delegations.test_state_machine import DelegationMachine
-from tests.engines import server_of
-from tests.memory.test_machine import BATCH, MOST, KeyMachine
-from tests.memory.world import world_on as memory_on
-from tests.rules.test_inbox_machine import InboxMachine, world_on
-from tests.rules.test_obligation_machine import ObligationMachine
-from tests.rules.test_tree_machine import TreeMachine
-from tests.threads.test_state_machine import TalkMachine, threads_on
+from testing.engines import server_of
+from testing.machines.approval_store import ladder_on
+from testing.machines.approvals import LIMITS as FEW_APPROVALS
+from testing.machines.approvals import ApprovalMachine
+from testing.machines.delegation_store import stage_on
+from testing.machines.delegations import DelegationMachine
+from testing.machines.inboxes import InboxMachine, world_on
+from testing.machines.memory import BATCH, MOST, KeyMachine
+from testing.machines.memory_store import world_on as memory_on
+from testing.machines.obligations import ObligationMachine
+from testing.machines.org_trees import TreeMachine
+from testing.machines.threads import TalkMachine, threads_on
 
 # A story has so many steps; then the next one begins with workspaces of its own.
 _STEPS_A_STORY = 30

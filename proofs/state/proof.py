@@ -111,6 +111,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="state",
+    claim="Inbox, obligations, delegations, approvals, threads, keys and tree behave like their models at each step.",
     shows="Seven machines do random things to the product and to a model of a few lines, and compare after each step: "
     "an inbox (sent, claimed, acknowledged one by one, upto and by cursor, dead and brought back), what is owed for "
     "messages (reminded, drafted, answered, declined), delegations (begun under keys, below each other, pushed, "

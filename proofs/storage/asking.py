@@ -17,7 +17,7 @@ from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from proofs.storage.deeds import Crew, Deed, Model
 from proofs.storage.judging import TABLES, judge
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
 
 _BACK_SECONDS = 5.0
 """The bar: after a fault has ended, everybody is served again within it."""

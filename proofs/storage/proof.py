@@ -84,6 +84,7 @@ _ON_POSTGRES = (
 
 PROOF = Proof(
     name="storage",
+    claim="When the disk or database fails, a command is stored as a whole or not at all, and callers get 2xx or 503.",
     shows="Six workspaces send, write to their users, give and take back tasks, claim and acknowledge, ask for "
     "leave and withdraw, begin and close threads, note memories and put values, all at once on a whole server in one "
     "process. On SQLite, while somebody else holds its file, while the file may have no more pages, and while the "

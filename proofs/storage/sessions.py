@@ -17,7 +17,7 @@ from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from proofs.storage.asking import Asking, Lost
 from proofs.storage.deeds import Deed
-from tests.engines import new_database, postgres_server, stopped_at_once
+from testing.engines import new_database, postgres_server, stopped_at_once
 
 _KILL = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> $1"
 _OWN = "SELECT pg_backend_pid()"

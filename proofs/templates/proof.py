@@ -62,6 +62,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="templates",
+    claim="No instruction template escapes its language, takes too long, or renders more than its limit.",
     shows="Every known escape from a sandbox, every known bomb and every mistake of a list is refused with line and "
     "reason. Then random templates are made, most of them of pieces of the language, some of them broken by chance: "
     "each is refused with a line that it has and a reason, or it is accepted, and then it is rendered for random "

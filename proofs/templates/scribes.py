@@ -22,11 +22,13 @@ from molecule_core.instructions.model import (
     Verbosity,
 )
 from molecule_core.instructions.render import Renderer
-from molecule_core.instructions.validation import MESSAGE_KINDS, TemplateValidator
+from molecule_core.instructions.validation import TemplateValidator
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.rules.templates import ALL_TOOLS, BOMBS, BOMBS_OF_MANY_TEXTS, ESCAPES, MISTAKES
+from testing.templates import BOMBS, BOMBS_OF_MANY_TEXTS, ESCAPES, MISTAKES
 
 _LIMITS = Limits()
 _MOST_SECONDS = 0.1
@@ -173,7 +175,7 @@ class _Reader:
             self._note("known bombs and escapes accepted", repr(parts))
         catalogue = builtin_catalogue()
         catalogue.put_versions([template], [ActiveVersion("org", "t", 1, None, 0, 0)])
-        tools = (*ALL_TOOLS, *parts.tools)
+        tools = (*ALL_TOOL_NAMES, *parts.tools)
         facts = replace(MessageContext(), kind="canvas_user", peer_role="é" * 500, attachments=("f" * 255,) * 10)
         began = time.process_time()
         made = Renderer(catalogue, public_url="", limits=_LIMITS).render(
@@ -243,7 +245,7 @@ class _Reader:
         if seconds > _MOST_SECONDS:
             self._note("over 100 ms of CPU", text)
         if made is None:
-            if not failures or "more than" not in failures[0]:
+            if not failures or "larger than" not in failures[0]:
                 self._note("broke down", f"{failures}: {text}")
             return
         self._judge(text, made)
@@ -255,7 +257,7 @@ class _Reader:
             self._note("words over the bound", text)
 
     def _seat(self) -> AgentProfile:
-        tools = tuple(self._chance.sample(ALL_TOOLS, self._chance.randrange(len(ALL_TOOLS) + 1)))
+        tools = tuple(self._chance.sample(ALL_TOOL_NAMES, self._chance.randrange(len(ALL_TOOL_NAMES) + 1)))
         return AgentProfile(
             "w", "org", self._chance.choice(_RUNTIMES), "t", tools, self._chance.random() < 0.8, not tools
         )
@@ -264,7 +266,7 @@ class _Reader:
         pick = self._chance.choice
         values: dict[str, Any] = {name: pick(_VALUES) for name in _TEXTS}
         files = tuple(pick(_VALUES) for _ in range(self._chance.choice((0, 0, 1, 10))))
-        more = {"kind": pick(MESSAGE_KINDS), "intent": pick(("request", "inform"))}
+        more = {"kind": pick(tuple(MessageKind)), "intent": pick(("request", "inform"))}
         return replace(
             MessageContext(), **{**values, **more, "attempt": self._chance.randrange(3), "attachments": files}
         )

@@ -16,10 +16,11 @@ from proofs.harness.mutations import Swap
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.upgrade.opening import TRY_AGAIN
-from tests.engines import ENGINES, Engine
-from tests.store.released import (
+from testing.engines import ENGINES, Engine
+from testing.released_stores.stores import (
     RELEASED,
     Rows,
+    brought_forward,
     kept_rows,
     rows_of,
     shape_of,
@@ -122,7 +123,7 @@ class Store:
         found = []
         if await shape_of(self.engine, self.place) != fresh:
             found.append("tables unlike fresh ones")
-        if await kept_rows(self.engine, self.place, self.version) != without_version(self.rows):
+        if await kept_rows(self.engine, self.place, self.version) != brought_forward(self.version, self.rows):
             found.append("rows lost or altered")
         suffix = ".postgres.db" if self.engine == "postgres" else ".db"
         copy = self.home / f"molecule.schema-{self.version}{suffix}"
@@ -209,6 +210,7 @@ async def run(setting: Setting) -> Verdict:
 
 PROOF = Proof(
     name="upgrade",
+    claim="A store of every released schema is migrated completely, however often the migration is killed.",
     shows="A store of every released schema, with rows in all its tables, is opened by this version in a process that "
     "is killed with SIGKILL twenty times for each release, at one of the statements of its opening or after any time "
     "within it, and opened again. In the end it opens, has the tables of a fresh store and every row as it was, and a "

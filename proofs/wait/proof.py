@@ -60,6 +60,12 @@ _CONTROLS = (
         breaks="ended for nothing",
     ),
     Control(
+        name="who has ended before is waited for",
+        marker="waited-at-rest",
+        change=Swap("$done + len($) == len($targets)", "$done == len($targets)"),
+        breaks="lost wake-ups",
+    ),
+    Control(
         name="a lost source is no error",
         marker="source-lost-error",
         change=Always(True),
@@ -93,6 +99,7 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="wait",
+    claim="A wait of a thread returns exactly when it should, with each end once.",
     shows="Trees of agents on a whole server in one process (all routes and guards; only the socket is missing). While "
     "a root begins to wait for some of its agents, for any or for all, once or twice under one name, in an order that "
     "chance gives, two in five of those that work end, one in ten is closed, one in ten is gone with all that was "
@@ -100,7 +107,7 @@ PROOF = Proof(
     "something to hear is woken without it. Then it passes: who has nothing to hear sleeps until its deadline, of 8 to "
     "30 seconds, and no longer than a tenth of a second past it. The answer is the one that it should be: each end "
     "once and as it was, who was closed as shut down, who is gone as lost, and as an error to who waited for it alone. "
-    "A second wait is told no end again.",
+    "A second wait reports no end again, unless no target is at work: then it reports all of them at once.",
     engines=("sqlite", "postgres"),
     unit="games",
     sizes={"sqlite": 10_000, "postgres": 2_000},

@@ -21,7 +21,7 @@ from proofs.harness.children import as_a_child
 from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
 
 _MANY = 10**9
 # More turns of the loop than it takes a server that has just started to come to rest.
@@ -195,8 +195,18 @@ class Game:
         """Whether a wait may have ended: it sees who is gone when something else lets it look."""
         return self.is_heard or self._is_enough(self.news | self.lost)
 
+    @property
+    def at_rest(self) -> set[str]:
+        """Targets whose end the root has heard of; none of them works again."""
+        return self.ended & self.reported & set(self.targets)
+
     def _is_enough(self, done: set[str]) -> bool:
-        return bool(done) if self.mode == "any" else done == set(self.targets)
+        """Return whether a wait ends: by one end for any, or when no target is at work."""
+        return (self.mode == "any" and bool(done)) or done | self.at_rest == set(self.targets)
+
+    def _repeatable(self, ends: set[str]) -> set[str]:
+        """Return the ends that may be reported again: all, if no target is at work and no end is new."""
+        return self.at_rest if not self.news and ends == self.at_rest == set(self.targets) else set()
 
     def forget(self) -> None:
         """What was seen of the first wait, before the second."""
@@ -210,8 +220,9 @@ class Game:
         said = {each["thread_id"]: each for each in first["agents"]}
         ends = {name for name, each in said.items() if each.get("outcome") in ("ended", "interrupted")}
         lost = {name for name, each in said.items() if each.get("outcome") in ("source_lost", "unknown")}
-        found[NO_END] += len(ends - self.news)
-        found[OTHER] += sum(not self._is_told_right(said[name]) for name in ends & self.news)
+        again = self._repeatable(ends)
+        found[NO_END] += len(ends - self.news - again)
+        found[OTHER] += sum(not self._is_told_right(said[name]) for name in ends & (self.news | again))
         found[UNNAMED] += len(lost - self.lost)
         if first["status"] == "failed" or self.refusals:
             found[NO_ERROR] += not self._is_told_as_error(first)
@@ -247,7 +258,7 @@ class Game:
         return first["status"] == meant and first.get("timed_out", False) is is_late
 
     async def waits_again(self) -> Item:
-        """Another wait of the root, which has read what the user has said: no end is told twice."""
+        """Begin another wait of the root, which has read the new input."""
         read = await self._office.tell(self._token, "GET", f"/threads/{self.root['id']}")
         await self._post(
             self.root,

@@ -8,17 +8,17 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from proofs.crew.book import Book
-from proofs.crew.company import Company
-from proofs.crew.givers import Givers
-from proofs.crew.judging import judge_all, patience
-from proofs.crew.mistakes import POSTGRES_ANSWERS_FIRST, STALE_ACK
-from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.controls import Control
 from proofs.harness.mutations import Swap
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
+from proofs.workload.company import Company
+from proofs.workload.delegators import Givers
+from proofs.workload.judge import judge_all, patience
+from proofs.workload.noun_users import LIMITS, Nouns
+from proofs.workload.observations import Book
+from proofs.workload.shared_controls import POSTGRES_ANSWERS_FIRST, STALE_ACK
 
 SERVERS, SENDERS, AGENTS, INBOXES = 3, 8, 8, 4
 # Longer than a lease: what a zombie had handed out has come again elsewhere by the time it thaws.
@@ -163,6 +163,8 @@ async def _moment(book: Book, kind: str, count: int) -> None:
 
 PROOF = Proof(
     name="workers",
+    claim="Three servers on one PostgreSQL lose and duplicate nothing when they are killed or frozen beyond "
+    "their leases.",
     shows="Three `molecule serve` on one PostgreSQL, started at once on an empty database; eight senders, eight "
     "agents on four inboxes and four watchers, four givers of tasks and four agents that do them, and those of "
     "`kill9` who remember, ask for leave and speak to threads, use all three, each connection any of them. Servers "

@@ -11,24 +11,33 @@ import importlib.metadata
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any
 
 import msgspec
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+
+from molecule_core.common.extras import install_advice
+
+try:
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+except ModuleNotFoundError as _error:
+    _advice = f"the package langchain_core is not installed. {install_advice('langchain')}"
+    raise ModuleNotFoundError(_advice, name=_error.name) from None
 
 from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import Configuration, WorkspaceConfig, read_configuration
-from molecule_core.client.api import ApiClient
+from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.client.claims import ActingWorkspace
 from molecule_core.client.tool_runner import ToolRunner
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.settings import environment
 from molecule_core.tools.registry import TOOLS
+from molecule_core.tools.runners.file_tools import local_files
 from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError, ToolSpec
+from molecule_core.wire.schemas.agent_cards import LOADED_TOOLS_MEMBER
 
 # Longer than the longest poll of a tool, so that a timeout means that the server does not respond.
 _TIMEOUT_SECONDS = 60.0
@@ -56,6 +65,8 @@ class Toolkit:
         self._thread = threading.Thread(target=self._loop.run_forever, name="molecule-tools", daemon=True)
         self._stack = AsyncExitStack()
         self._runner: ToolRunner | None = None
+        self._apis: list[ApiClient] = []
+        self._heartbeats: list[asyncio.Task[None]] = []
         self._thread.start()
         self.tools: list[BaseTool] = [_to_langchain_tool(spec, self._run) for spec in TOOLS]
 
@@ -90,10 +101,28 @@ class Toolkit:
     async def _call(self, spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
         if self._runner is None:
             self._runner = self._create_runner(self._configuration)
+            self._start_heartbeats()
         try:
             return await self._runner.call(spec, spec.parse_arguments(arguments))
         except ToolError as error:
             raise ToolException(error.text) from None
+
+    def _start_heartbeats(self) -> None:
+        """Show the workspaces as online from the first call until the toolkit is closed."""
+        settings = self._configuration.settings
+        if not settings.disable_heartbeat:
+            self._heartbeats = [
+                asyncio.create_task(self._send_heartbeats(each.id, api, settings.heartbeat_seconds))
+                for each, api in zip(self._configuration.workspaces, self._apis, strict=True)
+            ]
+
+    async def _send_heartbeats(self, workspace_id: str, api: ApiClient, seconds: float) -> None:
+        """Send heartbeats. A lost one is made up by the next; calls of tools report why they fail."""
+        body = {"workspace_id": workspace_id, "presence_only": True, LOADED_TOOLS_MEMBER: [spec.name for spec in TOOLS]}
+        while True:
+            with suppress(NoAnswerError, ApiError):
+                await api.post("/registry/heartbeat", body)
+            await self._clock.wait(asyncio.get_running_loop().create_future(), seconds)
 
     def _create_runner(self, configuration: Configuration) -> ToolRunner:
         return ToolRunner(
@@ -103,15 +132,18 @@ class Toolkit:
             runtime="langchain",
             version=importlib.metadata.version("molecule-core"),
             lease=configuration.settings.lease_seconds,
+            files=local_files(configuration.state),
         )
 
     def _connect_workspace(self, connection: WorkspaceConfig) -> ActingWorkspace:
         api = ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS)
         self._stack.push_async_callback(api.close)
+        self._apis.append(api)
         return ActingWorkspace(
             connection.id,
             connection.url,
             RetryingRequester(api, BoundedRetry(clock=self._clock, randomness=self._randomness)),
+            api,
         )
 
 

@@ -1,15 +1,11 @@
-"""Properties here have no deadline: a slow machine is no finding. Two servers, each with its own organisation."""
+"""Two servers, each with its own organisation."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from tests.running import Running, running
-
-settings.register_profile("agent", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("agent")
+from testing.running_server import Running, running
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """A scripted endpoint on loopback that speaks like OpenAI's (`/v1/chat/completions`) and like Anthropic's
-(`/v1/messages`), and keeps every request as it arrived."""
+(`/v1/messages`), and keeps every request as it arrived. It refuses what the vendors refuse (`vendor_rules`)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+
+from tests.agent.vendor_rules import refusal_of
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Endpoint:
         self.answers: list[Reply | Callable[[Asked], Reply]] = []
         self.gate: asyncio.Event | None = None
         """Answers wait for it, if there is one."""
+        self.refused: list[str] = []
+        """Why requests were refused as the vendors would."""
         self.came = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,6 +72,13 @@ class Endpoint:
             writer.close()
 
     def _answer(self, asked: Asked) -> Iterator[bytes]:
+        reason = refusal_of(asked.path, asked.body)
+        if reason is not None:
+            self.refused.append(reason)
+            error = {"type": "error", "error": {"type": "invalid_request_error", "message": reason}}
+            yield b"HTTP/1.1 400 .\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+            yield msgspec.json.encode(error)
+            return
         planned = self.answers[0]
         reply = planned if isinstance(planned, Reply) else planned(asked)
         if isinstance(planned, Reply):

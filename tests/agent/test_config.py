@@ -8,6 +8,7 @@ import pytest
 
 from molecule_core.agent.bridges.settings import BridgeSettings
 from molecule_core.agent.config import AgentSettings, ConfigurationError, read_configuration
+from molecule_core.agent.runner.settings import RunnerSettings
 from tests.requirements import requirement
 
 ONE = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "token-1", "PLATFORM_URL": "http://one.example:8080/"}
@@ -64,7 +65,7 @@ def test_with_a_list_the_single_seat_is_ignored_even_if_it_is_wrong(home: dict[s
         ("[{", "is not JSON"),
         ('"w-1"', "must be a JSON array"),
         ("[]", "is an empty array"),
-        ('[{"id":"a","token":"t"}, 7]', "[1] is not an object"),
+        ('[{"id":"a","token":"t"}, 7]', "[1] must be an object"),
         ('[{"token":"t"}]', "[0]: id is missing"),
         ('[{"id":"","token":"t"}]', "[0]: id is missing"),
         ('[{"id":5,"token":"t"}]', "[0]: id is missing"),
@@ -94,26 +95,26 @@ NO_URLS = ("http://x:80a", "http://x:99999", "http://x:0", "http://[::1", "http:
 @pytest.mark.parametrize("url", [*OTHER_URLS, *NO_URLS])
 def test_what_is_no_address_of_a_server_is_refused_without_repeating_it(url: str, home: dict[str, str]) -> None:
     line = line_of({**home, **ONE, "PLATFORM_URL": url})
-    assert "PLATFORM_URL is no address" in line and "secret" not in line
+    assert "PLATFORM_URL is not a server address" in line and "secret" not in line
 
 
 @requirement("G6")
 @pytest.mark.parametrize("name", ["NAME", "DESCRIPTION", "SKILLS"])
 def test_what_an_agent_says_of_itself_is_text(name: str, home: dict[str, str]) -> None:
     line = line_of({**home, **ONE, f"MOLECULE_AGENT_{name}": "caf\udce9"})
-    assert line == f"MOLECULE_AGENT_{name} is no text in UTF-8"
+    assert line == f"MOLECULE_AGENT_{name} must be text in UTF-8"
 
 
 @requirement("G6")
 @pytest.mark.parametrize("id_", ["../../etc", "a b", "a/b", "ü", "x" * 129, "a\nb"])
 def test_an_id_that_could_lead_elsewhere_is_no_id(id_: str, home: dict[str, str]) -> None:
-    assert "no workspace id" in line_of({**home, **ONE, "WORKSPACE_ID": id_})
+    assert "not a workspace id" in line_of({**home, **ONE, "WORKSPACE_ID": id_})
 
 
 @requirement("G6")
 def test_a_token_with_a_line_break_is_no_token_and_is_not_repeated(home: dict[str, str]) -> None:
     line = line_of({**home, **ONE, "MOLECULE_WORKSPACE_TOKEN": "very secret\r\nx-admin: yes"})
-    assert "no token" in line and "secret" not in line
+    assert "not a token" in line and "secret" not in line
 
 
 @requirement("G6")
@@ -180,7 +181,7 @@ def test_in_a_container_the_state_lies_where_its_configuration_is(
 @requirement("G6")
 def test_a_state_folder_that_cannot_be_made_is_told(home: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "cannot be made" in line_of({**ONE, "CONFIGS_DIR": str(tmp_path / "file" / "below")})
+    assert "cannot be created" in line_of({**ONE, "CONFIGS_DIR": str(tmp_path / "file" / "below")})
 
 
 @requirement("G6", "O2")
@@ -195,19 +196,26 @@ def test_every_wish_can_be_set_and_a_mistyped_one_is_told(home: dict[str, str]) 
     wishes = read_configuration({**home, **ONE, **asked}).settings
     assert (wishes.channel, wishes.lease_seconds, wishes.disable_heartbeat) == ("off", 60, True)
     assert (wishes.poll_timeout_secs, wishes.inbox_messages) == (0, 200)
-    assert "no setting MOLECULE_MCP_LEASE" in line_of({**home, **ONE, "MOLECULE_MCP_LEASE": "60"})
+    assert "setting MOLECULE_MCP_LEASE does not exist" in line_of({**home, **ONE, "MOLECULE_MCP_LEASE": "60"})
     assert line_of({**home, **ONE, "MOLECULE_MCP_LEASE_SECONDS": "0"}).startswith("MOLECULE_MCP_LEASE_SECONDS: ")
     assert line_of({**home, **ONE, "MOLECULE_MCP_CHANNEL": "maybe"}).startswith("MOLECULE_MCP_CHANNEL: ")
 
 
 @requirement("O2")
-@pytest.mark.parametrize(("defaults", "number"), [(AgentSettings(), 0), (BridgeSettings(), 1)], ids=["agent", "bridge"])
-def test_the_page_tells_every_setting_and_its_default(defaults: AgentSettings | BridgeSettings, number: int) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
-    tables = page.split("the bridge's own are `MOLECULE_BRIDGE_`")
-    assert len(tables) == 2
-    rows = [each.split("|") for each in tables[number].splitlines() if each.startswith("| `") and each.count("|") == 4]
-    told = {row[1].strip(" `"): row[2].strip(" `").replace(",", "") for row in rows}
+@pytest.mark.parametrize(
+    ("defaults", "prefix"),
+    [
+        (AgentSettings(), "MOLECULE_MCP_"),
+        (BridgeSettings(), "MOLECULE_BRIDGE_"),
+        (RunnerSettings(), "MOLECULE_RUNNER_"),
+    ],
+)
+def test_the_page_lists_every_setting_with_its_default(
+    defaults: AgentSettings | BridgeSettings | RunnerSettings, prefix: str
+) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    rows = [each.split("|") for each in page.splitlines() if f" | `{prefix}" in each]
+    told = {row[1].strip(" `"): row[3].strip(" `").replace(",", "") for row in rows}
     names = defaults.__struct_fields__
     assert told == {name: str(getattr(defaults, name)).removesuffix(".0").lower() for name in names}
 

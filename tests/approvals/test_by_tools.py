@@ -16,14 +16,13 @@ from molecule_core.tools.runners import approval_tools
 from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.schemas.approvals import RequestApprovalArguments
 from molecule_core.tools.spec import NO_ANSWER_CODE, ToolError
-from tests.approvals.house import House, verb
-from tests.clocks import FakeClock, SeededRandomness
-from tests.endpoint.hosts import hosted
-from tests.journeys.patience import bounded, eventually, until_waiting
+from testing.approval_world import ApprovalWorld, verb
+from testing.clocks import FakeClock, SeededRandomness
+from testing.mcp_clients import hosted
+from testing.running_server import Seat
+from testing.waits import PROCESS_START_SECONDS, bounded, eventually, until_waiting
 from tests.requirements import requirement
-from tests.running import Seat
-from tests.tools.seats import Sitting
-from tests.waits import PROCESS_START_SECONDS
+from tests.tools.tool_callers import Sitting
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 ASKED: dict[str, Any] = {"action": "refund", "reason": "it was broken", "details": {"euro": 40}, "cost": 40}
@@ -49,11 +48,11 @@ def facts(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @requirement("Q9", "Q2")
-async def test_who_asks_and_waits_is_told_what_its_parent_decides_about_exactly_that(house: House) -> None:
-    lead, worker = await house.line("Lead", "Worker")
+async def test_who_asks_and_waits_is_told_what_its_parent_decides_about_exactly_that(world: ApprovalWorld) -> None:
+    lead, worker = await world.line("Lead", "Worker")
     boss, agent = Sitting(lead), Sitting(worker)
     waiting = asyncio.create_task(agent("request_approval", **ASKED, wait=60))
-    await until_waiting(house.server.server, 1)
+    await until_waiting(world.server.server, 1)
     message = await asked_of(boss)
     told = message["instructions"]
     assert (told["reply_via"], told.get("reply_handle", "")) == ("decide_approval", "")
@@ -71,8 +70,10 @@ async def test_who_asks_and_waits_is_told_what_its_parent_decides_about_exactly_
 
 
 @requirement("Q9", "Q4")
-async def test_what_is_asked_back_comes_as_a_message_and_the_old_version_cannot_be_approved(house: House) -> None:
-    lead, worker = await house.line("Lead", "Worker")
+async def test_what_is_asked_back_comes_as_a_message_and_the_old_version_cannot_be_approved(
+    world: ApprovalWorld,
+) -> None:
+    lead, worker = await world.line("Lead", "Worker")
     boss, agent = Sitting(lead), Sitting(worker)
     receipt = await agent("request_approval", **ASKED, wait=0)
     assert (receipt["status"], receipt["settled"], receipt["holder"]) == ("pending", False, "Lead")
@@ -97,29 +98,31 @@ async def test_what_is_asked_back_comes_as_a_message_and_the_old_version_cannot_
 
 
 @requirement("Q9", "Q5", "G12")
-async def test_a_requester_decides_nothing_of_its_own_by_any_tool(house: House, tmp_path: Path) -> None:
-    lead, worker = await house.line("Lead", "Worker")
-    item = await house.asks(worker)
+async def test_a_requester_decides_nothing_of_its_own_by_any_tool(world: ApprovalWorld, tmp_path: Path) -> None:
+    lead, worker = await world.line("Lead", "Worker")
+    item = await world.asks(worker)
     own = {"approval_id": item["approval_id"], "decision": "approve"}
     assert (await refused(Sitting(worker)("decide_approval", **own))).code == "own_approval"
-    async with hosted(house.server, worker.token, "stateless") as host:
+    async with hosted(world.server, worker.token, "stateless") as host:
         assert "cannot decide its own approval request" in await host.refused("decide_approval", **own)
-    said = await shell(house, worker, tmp_path, "approvals", "decide", item["approval_id"], "approve")
+    said = await shell(world, worker, tmp_path, "approvals", "decide", item["approval_id"], "approve")
     assert (said.exit_code, "cannot decide its own approval request" in said.stderr) == (1, True)
     # Of two workspaces in one process the one decides that is asked.
-    other = await house.seat("Other")
+    other = await world.seat("Other")
     both = await Sitting(other, lead)("decide_approval", **own)
     assert (both["workspace_id"], both["status"]) == (lead.id, "approved")
 
 
 @requirement("Q9", "Q6")
 @pytest.mark.parametrize("way", ["host", "caller"])
-async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_once(house: House, way: str) -> None:
-    worker = await house.seat("Worker")
+async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_once(
+    world: ApprovalWorld, way: str
+) -> None:
+    worker = await world.seat("Worker")
     rules = {"rules": [{"action": "tool:send_message_to_user"}, {"action": "tool:reply"}]}
-    await house.person.call("PUT", f"/workspaces/{worker.id}/approval-rules", body=rules)
+    await world.person.call("PUT", f"/workspaces/{worker.id}/approval-rules", body=rules)
 
-    async with hosted(house.server, worker.token, "stateless") as host:
+    async with hosted(world.server, worker.token, "stateless") as host:
 
         async def refusal(**given: Any) -> str:
             if way == "host":
@@ -132,7 +135,7 @@ async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_on
         assert f'approval_id "{item["approval_id"]}"' in said and "header" not in said
         assert (item["source"], item["tool"]) == ("rule", "send_message_to_user")
         assert "is pending" in await refusal(**again)
-        await house.person_decides(item, "approve")
+        await world.person_decides(item, "approve")
         assert "has changed since" in await refusal(**{**again, "message": "something else"})
         sent = host.call("send_message_to_user", **again)
         assert (await (sent if way == "host" else Sitting(worker)("send_message_to_user", **again)))["status"]
@@ -141,44 +144,46 @@ async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_on
         assert "was already used" in await refusal(**again)
 
         # A tool that is a walk of its own says it too.
-        await house.person.send(worker.id, "and?")
-        row = next(each for each in await house.mail(worker) if each["kind"] == "canvas_user")
+        await world.person.send(worker.id, "and?")
+        row = next(each for each in await world.mail(worker) if each["kind"] == "canvas_user")
         answer = {"handle": row["instructions"]["reply_handle"], "text": "yes"}
         assert "tool:reply needs an approval" in await host.refused("reply", **answer)
         (item,) = (await worker.api.get(f"/workspaces/{worker.id}/approvals", state="open"))["approvals"]
-        await house.person_decides(item, "approve")
+        await world.person_decides(item, "approve")
         assert (await host.call("reply", **answer, approval_id=item["approval_id"]))["state"] == "answered"
 
 
 # -- a shell -----------------------------------------------------------------------------------------------------------
 
 
-async def shell(house: House, seat: Seat | None, home: Path, *args: str) -> Result:
+async def shell(world: ApprovalWorld, seat: Seat | None, home: Path, *args: str) -> Result:
     """A command of an agent's shell, or of the owner's."""
     own = {"ADMIN_TOKEN": "", "WORKSPACE_ID": "", "MOLECULE_WORKSPACES": "", "CONFIGS_DIR": str(home)}
     if seat is None:
         own |= {"ADMIN_TOKEN": "test-" + "a" * 32, "MOLECULE_STATE_DIR": str(home)}
-        args = (*args, "--port", str(house.server.port))
+        args = (*args, "--port", str(world.server.port))
     else:
-        own |= {"WORKSPACE_ID": seat.id, "MOLECULE_WORKSPACE_TOKEN": seat.token, "PLATFORM_URL": house.server.url}
+        own |= {"WORKSPACE_ID": seat.id, "MOLECULE_WORKSPACE_TOKEN": seat.token, "PLATFORM_URL": world.server.url}
     async with asyncio.timeout(PROCESS_START_SECONDS):
         return await asyncio.to_thread(CliRunner().invoke, molecule, args, None, own)
 
 
 @requirement("Q9", "G4")
-async def test_a_shell_asks_and_an_owners_shell_looks_decides_and_sets_rules(house: House, tmp_path: Path) -> None:
-    worker = await house.seat("Worker")
+async def test_a_shell_asks_and_an_owners_shell_looks_decides_and_sets_rules(
+    world: ApprovalWorld, tmp_path: Path
+) -> None:
+    worker = await world.seat("Worker")
 
     async def own(*args: str) -> Result:
-        return await shell(house, worker, tmp_path, "approvals", *args)
+        return await shell(world, worker, tmp_path, "approvals", *args)
 
     async def owners(*args: str) -> Result:
-        return await shell(house, None, tmp_path, "approvals", *args)
+        return await shell(world, None, tmp_path, "approvals", *args)
 
     asking = ("request", "refund\x1b[31m", "--reason", "broken", "--details", '{"euro": 40}', "--wait", "0")
     assert (await own(*asking)).exit_code == 1  # no such name is taken
     said = await own("request", "refund", *asking[2:])
-    assert (said.exit_code, "comes into your inbox" in said.stderr) == (3, True)
+    assert (said.exit_code, "arrives in your inbox" in said.stderr) == (3, True)
     id_ = said.stdout.split()[0]
     assert f"{id_}  " in (await owners("list")).stdout and "Worker: refund" in (await own("list")).stdout
     shown = await owners("show", id_)
@@ -201,7 +206,10 @@ async def test_a_shell_asks_and_an_owners_shell_looks_decides_and_sets_rules(hou
     rule = '[{"action": "refund", "cost_above": 10}]'
     assert (await own("rules", "--set", rule)).exit_code == 1  # an agent sets none
     assert (await owners("rules", worker.id, "--set", rule)).stdout == "refund  cost_above=10.0\n"
+    assert (await owners("rules", "Worker")).stdout == "refund  cost_above=10.0\n"
     assert (await owners("authority", worker.id)).stdout == "none\n"
+    assert "workspace 'No one' does not exist" in str((await owners("rules", "No one")).exception)
+    assert "withdrawn" in (await owners("list", "--workspace", "Worker")).stdout
 
 
 class Outage:
@@ -220,9 +228,9 @@ class Outage:
 
 @requirement("Q4")
 async def test_who_waits_for_a_decision_has_it_though_the_server_was_away_or_the_token_was_being_replaced(
-    house: House,
+    world: ApprovalWorld,
 ) -> None:
-    lead, worker = await house.line("Lead", "Worker")
+    lead, worker = await world.line("Lead", "Worker")
     replaced = to_tool_error(
         ApiError(401, {"error": "invalid token", "code": "invalid_credential"}), is_token_renewable=True
     )
@@ -234,8 +242,8 @@ async def test_who_waits_for_a_decision_has_it_though_the_server_was_away_or_the
     given = RequestApprovalArguments(action="refund", reason="it was broken", wait=60)
     waiting = asyncio.ensure_future(approval_tools.request_approval(way, worker.id, given, clock=clock))
     where = f"/workspaces/{worker.id}/approvals"
-    page = await eventually(lambda: house.person.get(where), lambda page: len(page["approvals"]) == 1)
-    await house.decides(lead, page["approvals"][0], "approve")
+    page = await eventually(lambda: world.person.get(where), lambda page: len(page["approvals"]) == 1)
+    await world.decides(lead, page["approvals"][0], "approve")
     for _ in range(3):
         await eventually(lambda: _sleepers(clock), lambda count: count == 1)
         await clock.advance(1)

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
-from proofs.harness.ports import free_port
-from tests.approvals.falling import BEFORE, BEHIND, COMMIT
-from tests.approvals.house import Item, decide, path
-from tests.journeys.patience import bounded, eventually
-from tests.journeys.processes import LISTENS, MOLECULE, Process, client, environment, started
+from testing.approval_world import Item, decide, path
+from testing.ports import free_port
+from testing.processes import LISTENS, MOLECULE, Process, client, environment, started
+from testing.waits import PROCESS_START_SECONDS, bounded, eventually
+from tests.crashing_server import BEFORE, BEHIND, COMMIT
 from tests.requirements import requirement
-from tests.waits import PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("moment", [BEFORE, COMMIT, BEHIND])
 INSERT, SAVE = "INSERT INTO approvals", "UPDATE approvals SET"
@@ -61,7 +60,7 @@ KIND = "approval_decision"
 
 
 class Place:
-    """A house of processes: a server with several lives, and three agents below each other."""
+    """A world of processes: a server with several lives, and three agents below each other."""
 
     def __init__(self, state: Path, port: int) -> None:
         self.fall = state.parent / "fall"
@@ -76,7 +75,7 @@ class Place:
         """A server that can be told where to fall, and the one who may do everything there."""
         more = {"FALL": str(self.fall), "MOLECULE_LIMIT_APPROVAL_LEVEL_SECONDS": str(self.level)}
         env = environment(self._state, self._port, **more)
-        async with started(sys.executable, "-m", "tests.approvals.falling", "serve", env=env) as server:
+        async with started(sys.executable, "-m", "tests.crashing_server", "serve", env=env) as server:
             await server.says(LISTENS)
             async with client(self._port) as admin:
                 if not self.agents:
@@ -102,7 +101,7 @@ class Place:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Place:
+def world(tmp_path: Path) -> Place:
     """Nothing runs yet."""
     return Place(tmp_path / "state", free_port())
 
@@ -116,11 +115,11 @@ async def once(admin: ApiClient, item: Item) -> Item:
 
 
 @requirement("Q5", "P1")
-async def test_a_request_is_there_once_and_its_asker_hears_the_decision(house: Place, moment: str) -> None:
-    async with house.life() as (server, _):
-        _, lead, ops = house.agents
-        await house.falls(moment, INSERT, server, ops.asks)
-    async with house.life() as (_, admin):
+async def test_a_request_is_there_once_and_its_asker_hears_the_decision(world: Place, moment: str) -> None:
+    async with world.life() as (server, _):
+        _, lead, ops = world.agents
+        await world.falls(moment, INSERT, server, ops.asks)
+    async with world.life() as (_, admin):
         item = await ops.asks()
         await once(admin, item)
         await lead.decides(item, "approve")
@@ -129,16 +128,16 @@ async def test_a_request_is_there_once_and_its_asker_hears_the_decision(house: P
 
 
 @requirement("Q5", "Q4", "P1")
-async def test_a_decision_is_made_once_and_whoever_waits_for_it_has_it(house: Place, moment: str) -> None:
-    async with house.life() as (server, _):
-        _, lead, ops = house.agents
+async def test_a_decision_is_made_once_and_whoever_waits_for_it_has_it(world: Place, moment: str) -> None:
+    async with world.life() as (server, _):
+        _, lead, ops = world.agents
         named = {"WORKSPACE_ID": ops.id, "MOLECULE_WORKSPACE_TOKEN": ops.token}
-        env = {**environment(house.fall.parent, ops.port), **named, "PLATFORM_URL": f"http://127.0.0.1:{ops.port}"}
+        env = {**environment(world.fall.parent, ops.port), **named, "PLATFORM_URL": f"http://127.0.0.1:{ops.port}"}
         asking = (MOLECULE, "approvals", "request", "deploy", "--reason", "it is time", "--wait", "50", "--json")
         async with started(*asking, env=env) as waiting:
             (item,) = await eventually(lambda: _open(ops), lambda found: len(found) == 1, PROCESS_START_SECONDS)
-            await house.falls(moment, SAVE, server, lambda: lead.decides(item, "approve"))
-            async with house.life() as (_, admin):
+            await world.falls(moment, SAVE, server, lambda: lead.decides(item, "approve"))
+            async with world.life() as (_, admin):
                 await lead.decides(item, "approve")
                 stands = await once(admin, item)
                 assert [each["what"] for each in stands["path"]].count("approved") == 1
@@ -152,14 +151,14 @@ async def _open(agent: Agent) -> list[Item]:
 
 
 @requirement("Q5", "P1")
-async def test_a_use_counts_once(house: Place, moment: str) -> None:
-    async with house.life() as (server, _):
-        _, lead, ops = house.agents
+async def test_a_use_counts_once(world: Place, moment: str) -> None:
+    async with world.life() as (server, _):
+        _, lead, ops = world.agents
         item = await ops.asks()
         await lead.decides(item, "approve")
         place, body = f"{path(item)}/use", {"action_hash": item["action_hash"]}
-        await house.falls(moment, SAVE, server, lambda: ops.call("POST", place, body))
-    async with house.life() as (_, admin):
+        await world.falls(moment, SAVE, server, lambda: ops.call("POST", place, body))
+    async with world.life() as (_, admin):
         answers = [await _taken(ops, place, body) for _ in range(2)]
         assert answers == ([False, False] if moment == BEHIND else [True, False])
         assert [each["what"] for each in (await once(admin, item))["path"]].count("used") == 1
@@ -175,13 +174,13 @@ async def _taken(agent: Agent, place: str, body: dict[str, str]) -> bool:
 
 
 @requirement("Q2", "Q5", "P1")
-async def test_a_level_that_ends_by_the_clock_ends_once_and_the_next_one_is_asked(house: Place, moment: str) -> None:
-    house.level = LEVEL_SECONDS
-    async with house.life() as (server, _):
-        _, _, ops = house.agents
+async def test_a_level_that_ends_by_the_clock_ends_once_and_the_next_one_is_asked(world: Place, moment: str) -> None:
+    world.level = LEVEL_SECONDS
+    async with world.life() as (server, _):
+        _, _, ops = world.agents
         item = await ops.asks()
-        await house.falls(moment, SAVE, server, None)
-    async with house.life() as (_, admin):
+        await world.falls(moment, SAVE, server, None)
+    async with world.life() as (_, admin):
         stands = await eventually(lambda: once(admin, item), lambda found: found["for_person"])
         passed = [each for each in stands["path"] if each["what"] == "escalated"]
         assert len({json.dumps(each["holder"]) for each in passed}) == len(passed)
@@ -190,12 +189,12 @@ async def test_a_level_that_ends_by_the_clock_ends_once_and_the_next_one_is_aske
 
 
 @requirement("Q5", "P1")
-async def test_an_end_by_the_clock_is_told_once(house: Place, moment: str) -> None:
-    async with house.life() as (server, _):
-        _, _, ops = house.agents
+async def test_an_end_by_the_clock_is_told_once(world: Place, moment: str) -> None:
+    async with world.life() as (server, _):
+        _, _, ops = world.agents
         item = await ops.asks(expires_in=1)
-        await house.falls(moment, SAVE, server, None)
-    async with house.life() as (_, admin):
+        await world.falls(moment, SAVE, server, None)
+    async with world.life() as (_, admin):
         stands = await eventually(lambda: once(admin, item), lambda found: found["status"] == "expired")
         assert [each["what"] for each in stands["path"]].count("expired") == 1
         assert len(await eventually(ops.told, lambda told: len(told) > 0)) == 1

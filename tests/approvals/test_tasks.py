@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from tests.approvals.house import House
-from tests.journeys.patience import bounded, until_waiting
-from tests.journeys.rawhttp import ask
+from testing.approval_world import ApprovalWorld
+from testing.raw_http import ask
+from testing.running_server import Seat
+from testing.waits import bounded, until_waiting
 from tests.requirements import requirement
-from tests.running import Seat
 
 WORK = {
     "role": "user",
@@ -17,27 +17,29 @@ WORK = {
 }
 
 
-async def sent(house: House, giver: Seat, worker: Seat, patience: int = 0) -> dict[str, Any]:
+async def sent(world: ApprovalWorld, giver: Seat, worker: Seat, patience: int = 0) -> dict[str, Any]:
     """The task, as message/send answers it; under one message id it is always the same one."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": WORK}}
     headers = {"X-Timeout": str(patience), "A2A-Version": "0.3"}
     path = f"/workspaces/{worker.id}/a2a"
-    reply = await bounded(ask(house.server.port, "POST", path, body, token=giver.token, headers=headers))
+    reply = await bounded(ask(world.server.port, "POST", path, body, token=giver.token, headers=headers))
     task: dict[str, Any] = reply.json["result"]
     return task
 
 
 @requirement("Q8")
-async def test_a_task_whose_work_waits_for_an_approval_says_so_and_goes_on_after_the_decision(house: House) -> None:
-    lead, worker, stranger = await house.line("Lead", "Worker", "Stranger")
-    waiting = asyncio.create_task(sent(house, lead, worker, 60))
-    await until_waiting(house.server.server, 2)
-    (row,) = await house.mail(worker)
+async def test_a_task_whose_work_waits_for_an_approval_says_so_and_goes_on_after_the_decision(
+    world: ApprovalWorld,
+) -> None:
+    lead, worker, stranger = await world.line("Lead", "Worker", "Stranger")
+    waiting = asyncio.create_task(sent(world, lead, worker, 60))
+    await until_waiting(world.server.server, 2)
+    (row,) = await world.mail(worker)
     # A task is not held up by who only names it.
-    await house.asks(stranger, "mischief", task_id=row["id"])
+    await world.asks(stranger, "mischief", task_id=row["id"])
     assert not waiting.done()
 
-    item = await house.asks(worker, "pay the bill", task_id=row["id"])
+    item = await world.asks(worker, "pay the bill", task_id=row["id"])
     task = await bounded(waiting)
     assert (task["id"], task["status"]["state"]) == (row["id"], "auth-required")
     (part,) = task["status"]["message"]["parts"]
@@ -46,10 +48,10 @@ async def test_a_task_whose_work_waits_for_an_approval_says_so_and_goes_on_after
     full = await lead.api.get(f"/delegations/{row['id']}")
     assert (full["a2a_state"], full["delegation"]["phase"]) == ("auth-required", "claimed")
 
-    await house.decides(lead, item, "approve")
-    task = await sent(house, lead, worker)
+    await world.decides(lead, item, "approve")
+    task = await sent(world, lead, worker)
     assert (task["status"]["state"], "approval" in task["metadata"]) == ("working", False)
     handle = row["instructions"]["reply_handle"]
     await worker.api.post(f"/workspaces/{worker.id}/reply", {"handle": handle, "text": "paid"})
-    task = await sent(house, lead, worker, 5)
+    task = await sent(world, lead, worker, 5)
     assert (task["status"]["state"], task["artifacts"][0]["parts"][0]["text"]) == ("completed", "paid")

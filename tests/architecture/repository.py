@@ -9,6 +9,7 @@ from tests.architecture.guards.trees import Tree
 REPO = Path(__file__).resolve().parents[2]
 SOURCES = Tree(REPO, "src/molecule_core")
 TESTS = Tree(REPO, "tests")
+TESTING = Tree(REPO, "testing")
 
 
 def write_tree(repo: Path, files: Mapping[str, str], folder: str = "src/molecule_core") -> Tree:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.guards.circles import find_circles, find_package_circles
-from tests.architecture.layers import CIRCULAR_IMPORTS
 from tests.architecture.repository import SOURCES, write_tree
 
 
@@ -77,8 +76,8 @@ def test_a_module_that_imports_itself_is_a_circle(tmp_path: Path) -> None:
     assert find_circles(tree) == ["src/molecule_core: import circle wire.a -> wire.a"]
 
 
-def test_the_real_packages_form_no_circle_but_the_listed_ones() -> None:
-    assert find_package_circles(SOURCES, CIRCULAR_IMPORTS) == []
+def test_the_real_packages_form_no_circle() -> None:
+    assert find_package_circles(SOURCES) == []
 
 
 PACKAGES = {
@@ -89,7 +88,6 @@ PACKAGES = {
     "messages/obligations/__init__.py": "",
     "messages/obligations/ledger.py": "",
 }
-BACK = ("messages.obligations.model", "messages.inbox.claims")
 
 
 def test_packages_that_only_import_downward_form_no_circle(tmp_path: Path) -> None:
@@ -103,13 +101,12 @@ def test_packages_that_only_import_downward_form_no_circle(tmp_path: Path) -> No
 
 
 def test_a_circle_of_packages_without_a_circle_of_modules_is_found(tmp_path: Path) -> None:
-    text = f"from molecule_core.{BACK[1]} import A\n"
+    text = "from molecule_core.messages.inbox.claims import A\n"
     tree = write_tree(tmp_path, {**PACKAGES, "messages/obligations/model.py": text})
     assert find_circles(tree) == []
     assert find_package_circles(tree) == [
         "src/molecule_core: circle of packages messages.inbox -> messages.obligations -> messages.inbox"
     ]
-    assert find_package_circles(tree, (BACK,)) == []
 
 
 def test_top_level_packages_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
@@ -123,13 +120,4 @@ def test_top_level_packages_that_import_each_other_are_a_circle(tmp_path: Path) 
     }
     assert find_package_circles(write_tree(tmp_path, files)) == [
         "src/molecule_core: circle of packages access -> org -> access"
-    ]
-
-
-@pytest.mark.parametrize(
-    "exception", [BACK, ("messages.inbox.acks", "messages.obligations.ledger"), ("messages.inbox.claims", "org")]
-)
-def test_an_exception_that_closes_no_circle_is_a_finding(tmp_path: Path, exception: tuple[str, str]) -> None:
-    assert find_package_circles(write_tree(tmp_path, PACKAGES), (exception,)) == [
-        f"the exception for {exception[0]}, which imports {exception[1]}, is not needed: drop it"
     ]

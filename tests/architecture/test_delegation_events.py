@@ -30,6 +30,7 @@ def test_the_tables_of_delegations_belong_to_their_package() -> None:
         "delegation_keys",
         "delegation_progress",
         "delegation_history",
+        "delegation_usage",
     }
     assert {TABLES[name] for name in tables} == {"delegations"}
     assert find_foreign_tables(SOURCES) == []
@@ -43,9 +44,7 @@ def test_messages_that_write_a_delegation_are_the_one_finding(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize(
-    "file", ["views/timeline.py", "messages/replies.py", "org/tree_writer.py", "server/composition.py"]
-)
+@pytest.mark.parametrize("file", ["views/timeline.py", "messages/replies.py", "org/writer.py", "server/composition.py"])
 def test_a_statement_of_delegations_named_elsewhere_is_found(tmp_path: Path, file: str) -> None:
     files = {
         "delegations/queries.sql": _WRITES,

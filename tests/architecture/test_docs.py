@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from testing.waits import PROCESS_START_SECONDS
 from tests.requirements import requirement
-from tests.waits import PROCESS_START_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

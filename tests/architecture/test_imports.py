@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.guards import noun_order
 from tests.architecture.guards.imports import find_wrong_imports
 from tests.architecture.guards.noun_order import find_wrong_order
 from tests.architecture.layers import (
-    FORBIDDEN_IMPORTS,
     NOUNS,
     TABLE,
     find_row,
@@ -136,7 +134,7 @@ def file_of(module: str) -> str:
 
 @requirement("A1")
 def test_the_real_tree_imports_only_what_the_table_allows() -> None:
-    assert find_wrong_imports(SOURCES, exceptions=FORBIDDEN_IMPORTS) == []
+    assert find_wrong_imports(SOURCES) == []
 
 
 @pytest.mark.parametrize(("importer", "imported"), ALLOWED)
@@ -239,21 +237,6 @@ def test_a_file_or_folder_without_a_row_is_a_finding(tmp_path: Path, folder: str
     assert find_wrong_imports(tree) == [f"src/molecule_core/{folder or file} has no row in the table"]
 
 
-def test_an_exception_allows_its_import_and_no_other(tmp_path: Path) -> None:
-    text = "from molecule_core.store import database, journal\n"
-    tree = write_tree(tmp_path, {"api/canvas.py": text, "store/database.py": "", "store/journal.py": ""})
-    [finding] = find_wrong_imports(tree, exceptions=(("api.canvas", "store.journal"),))
-    assert " api.canvas imports store.database: " in finding
-
-
-@pytest.mark.parametrize("text", ["", "from molecule_core.views import feed\n"])
-def test_an_exception_that_is_not_needed_is_a_finding(tmp_path: Path, text: str) -> None:
-    tree = write_tree(tmp_path, {"api/canvas.py": text, "views/feed.py": ""})
-    assert find_wrong_imports(tree, exceptions=(("api.canvas", "views.feed"),)) == [
-        "the exception for api.canvas, which imports views.feed, is not needed: drop it"
-    ]
-
-
 def test_a_name_that_only_begins_like_ours_is_a_third_party(tmp_path: Path) -> None:
     tree = write_tree(tmp_path, {"common/ids.py": "import molecule_core_plugins.store\n"})
     assert find_wrong_imports(tree) == []
@@ -346,10 +329,3 @@ def test_a_file_that_reaches_what_ranks_above_it_is_a_finding(
     assert find_wrong_order(write_tree(tmp_path, files)) == [
         f"src/molecule_core: messages.{low} reaches messages.{high}, which ranks above it"
     ]
-
-
-def test_a_module_without_a_rank_still_needs_that_exception(monkeypatch: pytest.MonkeyPatch) -> None:
-    unranked = noun_order.UNRANKED
-    monkeypatch.setattr(noun_order, "UNRANKED", ())
-    wrong = {finding.split()[1] for finding in find_wrong_order(SOURCES)}
-    assert wrong == set(unranked)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.guards.sizes import find_long_files
-from tests.architecture.repository import SOURCES, TESTS, write_tree
+from tests.architecture.repository import SOURCES, TESTING, TESTS, write_tree
 from tests.architecture.sizes import LONG_SOURCES, LONG_TESTS, MAX_LINES
 
 FILE = "src/molecule_core/wire/a.py"
@@ -17,6 +17,7 @@ def test_the_real_sources_are_short_enough_to_read() -> None:
 
 def test_the_real_tests_are_short_enough_to_read() -> None:
     assert find_long_files(TESTS, MAX_LINES, LONG_TESTS) == []
+    assert find_long_files(TESTING, MAX_LINES, {}) == []
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ PERMITTED = [
 ]
 
 MISPLACED = [
-    ("client/stream.py", "websockets", "only api.http.websocket_protocol may"),
+    ("client/stream.py", "websockets", "only api.http.websocket_protocol, agent.host.codex_session may"),
     ("store/sqlite/store.py", "uvloop", "only server.listener may"),
     ("common/text.py", "httptools", "only api.http.{connection,request_target}, common.net.safe_fetch may"),
     ("messages/files/uploads.py", "multipart", "only api.http.multipart may"),
@@ -37,6 +37,7 @@ MISPLACED = [
     ("agent/prompt/loader.py", "yaml", "only agent.prompt.safe_yaml may"),
     ("agent/prompt/home.py", "watchfiles", "only agent.prompt.file_watch may"),
     ("agent/main.py", "langchain_core", "only langchain may"),
+    ("agent/bridges/acp/driver.py", "acp", "only agent.bridges.acp.connection may"),
     ("agent/engines/models.py", "any_llm", "only agent.engines.any_llm_model may"),
     ("api/canvas.py", "opentelemetry", "only common.tracing may"),
     ("api/canvas.py", "starlette", "it has no row in the table of third parties"),

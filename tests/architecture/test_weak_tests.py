@@ -5,18 +5,19 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.guards.weak_tests import find_weak_tests
-from tests.architecture.repository import TESTS, write_tree
+from tests.architecture.repository import TESTING, TESTS, write_tree
 
 NAME = "test_a_person_sees_the_answer"
 
 
-def find(repo: Path, text: str, path: str = "journeys/test_a.py") -> list[str]:
+def find(repo: Path, text: str, path: str = "messages/test_a.py") -> list[str]:
     """Return the findings of one file of tests."""
     return find_weak_tests(write_tree(repo, {path: text}, folder="tests"))
 
 
 def test_the_real_tests_have_a_sentence_and_an_assertion() -> None:
     assert find_weak_tests(TESTS) == []
+    assert find_weak_tests(TESTING) == []
 
 
 @pytest.mark.parametrize(
@@ -42,21 +43,22 @@ def test_a_test_that_can_fail_gives_no_finding(tmp_path: Path, body: str) -> Non
 )
 def test_a_test_that_cannot_fail_is_the_one_finding(tmp_path: Path, body: str) -> None:
     text = f"def {NAME}():\n    {body}\n"
-    assert find(tmp_path, text) == [f"tests/journeys/test_a.py:1 {NAME} asserts nothing"]
+    assert find(tmp_path, text) == [f"tests/messages/test_a.py:1 {NAME} asserts nothing"]
 
 
+@pytest.mark.parametrize("module", ["playwright.async_api", "tests.canvas.expectations"])
 @pytest.mark.parametrize(
     ("body", "findings"), [("await expect(page).to_have_title('a')", 0), ("expect(page)", 1), ("page.to_have(1)", 1)]
 )
-def test_an_expectation_of_a_browser_is_an_assertion(tmp_path: Path, body: str, findings: int) -> None:
-    text = f"from playwright.async_api import expect\n\nasync def {NAME}(page):\n    {body}\n"
+def test_an_expectation_of_a_browser_is_an_assertion(tmp_path: Path, module: str, body: str, findings: int) -> None:
+    text = f"from {module} import expect\n\nasync def {NAME}(page):\n    {body}\n"
     assert len(find(tmp_path, text)) == findings
 
 
 @pytest.mark.parametrize("name", ["test_it", "test_three_words_only", "test_a__b__c"])
 def test_a_name_that_is_no_sentence_is_the_one_finding(tmp_path: Path, name: str) -> None:
     text = f"class TestTree:\n    def {name}(self):\n        assert self\n"
-    assert find(tmp_path, text) == [f"tests/journeys/test_a.py:2 {name} is no sentence: test_ and at least 4 words"]
+    assert find(tmp_path, text) == [f"tests/messages/test_a.py:2 {name} is no sentence: test_ and at least 4 words"]
 
 
 def test_helpers_and_fixtures_need_no_sentence(tmp_path: Path) -> None:
@@ -117,4 +119,4 @@ def test_a_skip_with_a_reason_gives_no_finding(tmp_path: Path, text: str) -> Non
     ],
 )
 def test_a_skip_without_a_reason_is_a_finding(tmp_path: Path, text: str, used: str) -> None:
-    assert find(tmp_path, f"import pytest\n{text}\n") == [f"tests/journeys/test_a.py:2 {used} gives no reason"]
+    assert find(tmp_path, f"import pytest\n{text}\n") == [f"tests/messages/test_a.py:2 {used} gives no reason"]

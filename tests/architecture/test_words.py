@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import offender_lists
 from tests.architecture.guards import words
 from tests.architecture.guards.trees import Tree
-from tests.architecture.offender_lists import FINDERS, FOLDER, prune_list, read_list
 from tests.architecture.repository import SOURCES, write_tree
 
 
@@ -16,26 +14,9 @@ def write_module(repo: Path, text: str, path: str = "org/rules.py") -> Tree:
     return write_tree(repo, {path: text})
 
 
-@pytest.mark.parametrize("name", FINDERS)
-def test_the_offenders_of_the_real_tree_are_those_of_the_list(name: str) -> None:
-    assert words.compare(FINDERS[name](SOURCES), read_list(name)) == []
-
-
-@pytest.mark.parametrize("name", FINDERS)
-def test_a_list_is_sorted_and_has_no_entry_twice(name: str) -> None:
-    assert read_list(name) == sorted(set(read_list(name)))
-
-
-def test_every_list_of_offenders_has_its_guard() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == set(FINDERS)
-
-
-def test_a_new_offender_and_a_mended_one_are_findings() -> None:
-    assert words.compare({"org.Told": "org.py:1"}, ["org.Told"]) == []
-    assert words.compare({"org.Told": "org.py:1"}, ["org.Said"]) == [
-        "org.py:1: org.Told",
-        "org.Said: no longer offends, drop it from the list",
-    ]
+@pytest.mark.parametrize("name", words.FINDERS)
+def test_the_real_tree_has_no_offender(name: str) -> None:
+    assert words.FINDERS[name](SOURCES) == {}
 
 
 def test_a_class_name_that_two_modules_define_is_found_in_both(tmp_path: Path) -> None:
@@ -107,7 +88,7 @@ def test_a_verb_with_its_object_and_terms_give_no_finding(tmp_path: Path, path: 
 @pytest.mark.parametrize("first", ["Returns", "The", "Whether", "What", "It", "Tell", ""])
 def test_a_docstring_that_begins_with_no_imperative_is_found(tmp_path: Path, first: str) -> None:
     text = f"class Row:\n    @property\n    def cell(self):\n        '''{first} `row`.'''\n"
-    assert words.find_docstrings_without_verb(write_module(tmp_path, text), offender_lists.DOCSTRING_VERBS) == {
+    assert words.find_docstrings_without_verb(write_module(tmp_path, text)) == {
         f"org.rules.Row.cell {first}".rstrip(): "src/molecule_core/org/rules.py:3"
     }
 
@@ -115,7 +96,7 @@ def test_a_docstring_that_begins_with_no_imperative_is_found(tmp_path: Path, fir
 @pytest.mark.parametrize("text", ["'''Return a row.'''", "'''\n    Read, and parse.'''", "'''Send: once.'''", "pass"])
 def test_an_imperative_or_no_docstring_gives_no_finding(tmp_path: Path, text: str) -> None:
     tree = write_module(tmp_path, f"'''The rows.'''\nclass Row:\n    '''A row.'''\ndef send():\n    {text}\n")
-    assert words.find_docstrings_without_verb(tree, offender_lists.DOCSTRING_VERBS) == {}
+    assert words.find_docstrings_without_verb(tree) == {}
 
 
 @pytest.mark.parametrize(
@@ -157,12 +138,17 @@ def test_terms_wire_words_and_code_give_no_finding(tmp_path: Path, text: str) ->
     assert words.find_banned_words(write_module(tmp_path, text)) == {}
 
 
-def test_pruning_drops_mended_entries_and_lowers_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offender_lists, "FOLDER", tmp_path)
-    tree = write_module(tmp_path, "# seat seat told said\n")
-    file = "src/molecule_core/org/rules.py"
-    (tmp_path / "banned_words.txt").write_text(f"{file} hand 1\n{file} said 1\n{file} seat 5\n")
-    assert prune_list("banned_words", tree) == 2
-    assert read_list("banned_words") == [f"{file} said 1", f"{file} seat 2"]
-    (tmp_path / "gerund_modules.txt").write_text("org.owing\n")
-    assert (prune_list("gerund_modules", tree), read_list("gerund_modules")) == (1, [])
+@pytest.mark.parametrize(
+    "form", ["x = 'Ask {} first.'", "x = f'{{x}} asks {}'", "x = f'{{x}} {}'", "def f(x='ask {}'): ..."]
+)
+@pytest.mark.parametrize("word", ["whoever", "nobody", "told", "stands", "seat", "put off"])
+def test_a_banned_word_in_a_text_is_found(tmp_path: Path, word: str, form: str) -> None:
+    [entry] = words.find_banned_texts(write_module(tmp_path, form.format(word)))
+    assert entry == f"src/molecule_core/org/rules.py:1 {word}"
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 'seat'", "x = {'told': 1}", "x = 'Read `the seat` first.'", '"""A seat here."""']
+)
+def test_a_name_a_key_and_code_in_a_text_give_no_finding(tmp_path: Path, text: str) -> None:
+    assert words.find_banned_texts(write_module(tmp_path, text)) == {}

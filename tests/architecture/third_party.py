@@ -21,7 +21,7 @@ THIRD_PARTIES = {
     # common.net: it parses HTTP and knows no web server: docs/decisions/0011-safe-fetch.md
     "httptools": Permission(("api.http.{connection,request_target}", "common.net.safe_fetch")),
     "uvloop": Permission(("server.listener",)),
-    "websockets": Permission(("api.http.websocket_protocol",)),
+    "websockets": Permission(("api.http.websocket_protocol", "agent.host.codex_session")),
     "multipart": Permission(("api.http.multipart",)),
     "apsw": DRIVERS,
     "sqlite3": DRIVERS,  # of the standard library, but a driver like the others
@@ -34,6 +34,7 @@ THIRD_PARTIES = {
     "watchfiles": Permission(("agent.prompt.file_watch",)),
     "langchain_core": Permission(("langchain",), lazily=True),
     "opentelemetry": Permission(("common.tracing",), lazily=True),
+    "acp": Permission(("agent.bridges.acp.connection",), lazily=True),
     "any_llm": Permission(("agent.engines.any_llm_model",), lazily=True),
     "msgspec": Permission(ANYWHERE),
 }

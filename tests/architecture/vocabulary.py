@@ -3,6 +3,14 @@
 The rules are in the style guide: field terms only, classes and modules are nouns, functions are a verb and its object.
 """
 
+import re
+from pathlib import Path
+
+# Imperatives that a function's docstring may begin with.
+DOCSTRING_VERBS = frozenset((Path(__file__).parent / "docstring_verbs.txt").read_text(encoding="utf-8").split())
+# Imperatives that the advice of an error text may begin with.
+ADVICE_VERBS = frozenset((Path(__file__).parent / "advice_verbs.txt").read_text(encoding="utf-8").split())
+
 # Class names that several modules may define, with the reason: implementations of one protocol.
 PROTOCOL_IMPLEMENTATIONS: dict[str, str] = {}
 
@@ -34,7 +42,9 @@ VERB_TERMS = {"access.credential_cache": ("put",)}
 SETTLING = frozenset(("settle", "settled", "settles"))
 MAY_SETTLE = ("delegations", "approvals")
 
-# Words that docstrings and comments may not use. Text in backticks is not read.
+# Modules whose string constants are lists of words that a program compares, no texts.
+WORD_LISTS = frozenset({"demo.text_analysis"})
+# Words that docstrings, comments and texts may not use. Text in backticks is not read.
 BANNED_WORDS = (
     r"whoever|nobody|somebody|anybody|everybody",
     r"tell|tells|told|telling",
@@ -57,4 +67,20 @@ BANNED_WORDS = (
     r"(?:put|puts|putting) off",
     r"(?:let|lets) go",
     r"(?:give|gives|gave|given|giving) back",
+)
+BANNED = re.compile(rf"\b(?:{'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
+
+# Words that error texts may not use either.
+BANNED_IN_ERRORS = (
+    r"anew",
+    r"holds?(?= (?:a|the|no|U))",
+    r"are taken",
+    r"is (?:none|no)(?! longer)",
+    r"say|says",
+    r"mend",
+)
+# Packages whose raise sites are read. The command line, the agent side and the tools have texts of their own form.
+PACKAGES_WITH_ERROR_TEXTS = frozenset(
+    "access api approvals common delegations instructions memory messages org prompts server store threads views "
+    "wire".split()
 )

@@ -44,7 +44,7 @@ async (rules) => {
   ];
 }
 """
-TAGS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 async def find_barriers(page: Page, *, only_colours: bool = False) -> list[str]:

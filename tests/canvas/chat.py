@@ -1,11 +1,12 @@
 """A conversation on the page, as a person finds it: by roles, names and words."""
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
-from tests.canvas.stage import Stage
+from testing.canvas.company import Stage
+from tests.canvas.expectations import expect
 
 # Read in one go, so that nothing changes in between: the words of each message, top to bottom.
-_TEXTS = "list => [...list.querySelectorAll('[data-message] [dir=auto]')].map(each => each.textContent)"
+_TEXTS = "list => [...list.querySelectorAll('[data-message] [data-text]')].map(each => each.textContent)"
 
 
 class Chat:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-from tests.canvas.browser_binary import find_browser
-from tests.canvas.browsing import browsing
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage, staged
-from tests.canvas.working import ENTRANCES, Begin
-from tests.running import running
+from testing.canvas.browser_binary import find_browser
+from testing.canvas.browser_process import browsing
+from testing.canvas.company import Stage, staged
+from testing.canvas.page_user import Desk
+from testing.running_server import running
+from tests.canvas.delegation_actions import ENTRANCES, Begin
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +31,15 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def anyio_backend() -> str:
-    """For a whole file, so that its tests can share what is slow to start."""
+    """For this whole folder, so that its tests share one driver: to start it takes half a second of CPU."""
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def browser(chromium: str, anyio_backend: str) -> AsyncIterator[Browser]:
-    """The browser, as the driver of this file's tests sees it."""
+    """The browser, as the driver of these tests sees it."""
     async with async_playwright() as driver:
         yield await driver.chromium.connect_over_cdp(chromium)
 
@@ -68,8 +68,9 @@ async def empty_desk(browser: Browser, tmp_path: Path) -> AsyncIterator[Desk]:
         await desk.close()
 
 
-@pytest.fixture(params=list(ENTRANCES))
+@pytest.fixture(params=["http", *(pytest.param(each, marks=pytest.mark.long) for each in ENTRANCES if each != "http")])
 async def begin(request: pytest.FixtureRequest, stage: Stage) -> AsyncIterator[Begin]:
-    """Each way in which an agent gives work to another one."""
+    """Each way in which an agent gives work to another one. The page shows all alike: a usual run has more than the
+    first only where a test says so."""
     async with ENTRANCES[request.param]() as begin:
         yield begin

@@ -3,13 +3,14 @@
 import asyncio
 from typing import Any
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.leave import ask_leave, let_go, open_request, say
-from tests.journeys.patience import bounded
+from testing.canvas.page_user import Desk
+from testing.running_server import Seat
+from testing.waits import bounded
+from tests.canvas.approval_actions import ask_leave, let_go, open_request, say
+from tests.canvas.expectations import expect
 from tests.requirements import requirement
-from tests.running import Seat
 
 INBOX = "/app/inbox?kind=approval&state=open"
 
@@ -24,8 +25,8 @@ async def stands_apart(page: Page, url: str, asker: Seat) -> None:
     await page.goto(f"{url}/app/org")
     pulse = {"workspace_id": asker.id, "active_tasks": 1, "current_task": "deploys"}
     await asker.api.post("/registry/heartbeat", pulse)
-    await expect(card(page, "Deployer")).to_contain_text("Needs a person")
-    await expect(page.get_by_role("treeitem", name="Deployer Needs a person")).to_be_visible()
+    await expect(card(page, "Deployer")).to_contain_text("Waiting for a person")
+    await expect(page.get_by_role("treeitem", name="Deployer Waiting for a person")).to_be_visible()
 
 
 @requirement("C13", "C40", "C41", "C42")
@@ -47,16 +48,16 @@ async def test_a_request_climbs_to_a_person_and_each_step_is_seen_at_both_ends(d
 
     now = made
     for name, above in (("Backend", "Engineering"), ("Engineering", "Lead")):
-        await expect(item).to_contain_text(f"Asked{name}")
+        await expect(item).to_contain_text(f"PendingAssigned to {name}")
         waits = waiting(now)
         await say(stage, name, made, "escalate", note=f"not for {name}")
-        await expect(opened).to_contain_text(f"It is with {above}")
+        await expect(opened).to_contain_text(f"Assigned to {above}")
         now = await bounded(waits)
         assert now["holder"]["name"] == above
-    way = opened.get_by_role("region", name="Its way so far").get_by_role("listitem")
+    way = opened.get_by_role("region", name="Escalation path").get_by_role("listitem")
     await expect(way).to_contain_text(
         [
-            *("Deployer asked for it", "Backend was asked", "“not for Backend”"),
+            *("Deployer requested approval", "Backend was asked", "“not for Backend”"),
             *("Engineering was asked", "“not for Engineering”", "Lead was asked"),
         ]
     )
@@ -68,28 +69,28 @@ async def test_a_request_climbs_to_a_person_and_each_step_is_seen_at_both_ends(d
 
     # The person asks back; who asks hears it, answers, and asks for something else with that.
     waits = waiting(now)
-    await opened.get_by_role("button", name="Ask back…").click()
+    await opened.get_by_role("button", name="Ask a question…").click()
     await opened.get_by_label("Your question").fill("Which page?")
     await opened.get_by_role("button", name="Ask", exact=True).click()
     await let_go(page)
     await expect(opened).to_contain_text("Question asked")
-    await expect(item).to_contain_text("Deployer, to answer a question")
+    await expect(item).to_contain_text("Waiting for Deployer to answer a question")
     await bounded(waits)
     await asker.api.post(f"{own}/answer", {"text": "The landing page", "details": {"to": "production", "page": "/"}})
     await expect(opened).to_contain_text("“The landing page”")
-    await opened.get_by_role("button", name="I have read it").click()
+    await opened.get_by_role("button", name="Mark as reviewed").click()
 
     # It waits for the decision, which comes with other details than it asked for.
     waits = waiting(await asker.api.get(own))
     await opened.get_by_role("button", name="Approve with edits…").click()
     await opened.get_by_role("textbox", name="Details to approve").fill('{"to": "staging", "page": "/"}')
-    await opened.get_by_role("button", name="Approve with these").click()
+    await opened.get_by_role("button", name="Approve edited details").click()
     await let_go(page)
     await expect(item).to_contain_text("Approved")
     told = await bounded(waits)
     assert (told["status"], told["details"]) == ("approved", {"to": "staging", "page": "/"})
-    await expect(way.last).to_contain_text("approved it")
+    await expect(way.last).to_contain_text("approved")
     await asker.api.post(f"{own}/use", {"action_hash": told["action_hash"]})
-    await expect(opened).to_contain_text("It was used at")
+    await expect(opened).to_contain_text("Used at")
     await page.get_by_role("link", name="Decided").click()
     await expect(page.get_by_role("region", name="Requests")).to_contain_text("Deployer")

@@ -5,12 +5,13 @@ import re
 from datetime import datetime
 from typing import Any
 
-from playwright.async_api import Page, Request, Route, expect
+from playwright.async_api import Page, Request, Route
 
-from tests.canvas.desk import Desk
-from tests.canvas.leave import HELD_MS, ask_leave, let_go, now_of, open_request, path_of, request, row, say
+from testing.canvas.page_user import Desk
+from tests.canvas.approval_actions import HELD_MS, ask_leave, let_go, now_of, open_request, path_of, request, row, say
+from tests.canvas.expectations import expect
+from tests.canvas.live_channel import Wire
 from tests.canvas.views import NARROW
-from tests.canvas.wire import Wire
 from tests.requirements import requirement
 
 INBOX = "/app/inbox?kind=approval&state=waiting"
@@ -53,7 +54,7 @@ def note_decisions(page: Page) -> list[str]:
 async def test_a_request_is_in_the_inbox_within_half_a_second_with_all_that_it_says(desk: Desk) -> None:
     stage = desk.stage
     page = await desk.open(INBOX)
-    await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    await expect(page.get_by_text("No requests waiting for you")).to_be_visible()
     waits, made = [], {}
     for turn in range(3):
         seen = asyncio.create_task(page.evaluate(_SEEN, f"number {turn}"))
@@ -63,7 +64,7 @@ async def test_a_request_is_in_the_inbox_within_half_a_second_with_all_that_it_s
     await expect(row(page, made)).to_contain_text("Waiting for you")
     await expect(page.get_by_role("link", name="Inbox")).to_contain_text("3 waiting for you")
     opened = await open_request(page, made)
-    for words in ("Lead asks for leave", "It is tested", "Lead asked for it", "expires in"):
+    for words in ("Lead requests approval", "It is tested", "Lead requested approval", "expires in"):
         await expect(opened).to_contain_text(words)
     await expect(opened.get_by_role("region", name="Details")).to_contain_text('"to": "<b>all</b>"')
 
@@ -72,7 +73,7 @@ async def test_a_request_is_in_the_inbox_within_half_a_second_with_all_that_it_s
 async def test_what_waits_is_in_the_strip_and_the_key_goes_to_it_and_back_to_the_list(desk: Desk) -> None:
     page = await desk.open("/app/chat")
     made = await ask_leave(desk.stage, "Lead")
-    await expect(page.get_by_role("region", name="Needs you")).to_contain_text("Waiting for you")
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("Waiting for you")
     await page.keyboard.press("a")
     await expect(request(page).get_by_role("heading", name="deploy")).to_be_focused()
     await expect(page).to_have_url(re.compile(re.escape(path_of(desk.stage, made))))
@@ -90,11 +91,11 @@ async def test_a_decision_goes_down_through_each_level_and_says_who_made_it_when
     made = await ask_leave(stage, "Backend", details={"to": "production"})
     await say(stage, "Engineering", made, "escalate", note="not mine")
     opened = await open_request(page, made)
-    await expect(opened).to_contain_text("It is with Lead, and at the same time a person")
+    await expect(opened).to_contain_text("Assigned to Lead and a person")
     await opened.get_by_role("button", name="Approve", exact=True).click()
     await let_go(page)
     await expect(opened).to_contain_text("Approved")
-    for words in ("Backend asked for it", "Engineering passed it on", "Lead was asked", "“not mine”", "approved it"):
+    for words in ("Backend requested approval", "Engineering escalated", "Lead was asked", "“not mine”", "approved"):
         await expect(opened).to_contain_text(words)
     seat = stage.seats["Backend"]
     kinds = [each.get("kind") for each in await seat.api.claim(seat.id, wait=5)]
@@ -124,12 +125,12 @@ async def test_edited_details_are_kept_beside_the_proposed_ones_and_are_what_may
     await opened.get_by_role("button", name="Approve with edits…").click()
     field = opened.get_by_role("textbox", name="Details to approve")
     await field.fill('{\n  "to": "staging",\n  "count": "three"\n}')
-    await expect(opened).to_contain_text("Line 3: “count” was a number, and must stay one; this is a text.")
-    await expect(opened.get_by_role("button", name="Approve with these")).to_be_disabled()
+    await expect(opened).to_contain_text("Line 3: “count” must be a number, not a string.")
+    await expect(opened.get_by_role("button", name="Approve edited details")).to_be_disabled()
     await field.fill('{"to": "staging", "count": 1}')
-    await opened.get_by_role("button", name="Approve with these").click()
+    await opened.get_by_role("button", name="Approve edited details").click()
     await let_go(page)
-    await expect(opened.get_by_role("region", name="Edited, and in force")).to_contain_text("staging")
+    await expect(opened.get_by_role("region", name="Edited (in effect)")).to_contain_text("staging")
     await expect(opened.get_by_role("region", name="Proposed")).to_contain_text("production")
     now = await now_of(stage, made)
     assert now["proposed"] == {"to": "production", "count": 3}
@@ -157,7 +158,7 @@ async def test_whoever_is_second_sees_who_decided_first_and_nothing_happens_twic
     await expect(request(first)).to_contain_text("Approved")
     await let_go(second)
     by = (await now_of(stage, made))["decided"]["by"]["name"]
-    await expect(request(second).get_by_role("alert")).to_contain_text(f"{by} has approved it.")
+    await expect(request(second).get_by_role("alert")).to_contain_text(f"Approved by {by}.")
     now = await now_of(stage, made)
     assert now["status"] == "approved"
     assert [each["what"] for each in now["path"]].count("approved") == 1
@@ -169,7 +170,7 @@ async def test_together_exactly_those_are_answered_that_were_ticked(desk: Desk) 
     page = await inbox(desk)
     made = [await ask_leave(stage, "Lead", f"number {turn}", details={"turn": turn}) for turn in range(3)]
     long = await ask_leave(stage, "Lead", "much", details={"words": "long " * 100})
-    await expect(row(page, long)).to_contain_text("There is more to read than fits here.")
+    await expect(row(page, long)).to_contain_text("Open the request to see all details.")
     await expect(row(page, long).get_by_role("checkbox")).to_have_count(0)
     for each in made[:2]:
         await row(page, each).get_by_role("checkbox").check()
@@ -193,7 +194,7 @@ async def test_what_is_taken_back_within_five_seconds_is_never_sent_and_afterwar
     opened = await open_request(page, made)
     approve = opened.get_by_role("button", name="Approve", exact=True)
     await approve.click()
-    await expect(page.get_by_role("status").filter(has_text="Nothing is sent if this page is closed")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="Not sent if you close this page now")).to_be_visible()
     await page.clock.run_for(HELD_MS // 2)  # the page's clock goes on by itself besides
     await page.get_by_role("button", name="Undo").click()
     await page.clock.run_for(2 * HELD_MS)
@@ -217,12 +218,12 @@ async def test_what_ends_while_somebody_decides_says_so_and_nothing_can_be_press
     opened = await open_request(page, made)
     await opened.get_by_role("button", name="Deny…").click()
     await seat.api.post(f"/workspaces/{seat.id}/approvals/{made['approval_id']}/withdraw", {})
-    await expect(opened).to_contain_text("Lead does not ask for it any more. There is nothing to decide.")
-    for name in ("Approve", "Approve with edits…", "Deny…", "Ask back…"):
+    await expect(opened).to_contain_text("Withdrawn by Lead. No decision is needed.")
+    for name in ("Approve", "Approve with edits…", "Deny…", "Ask a question…"):
         await expect(opened.get_by_role("button", name=name, exact=True)).to_be_disabled()
     short = await ask_leave(stage, "Lead", "soon over", expires_in=1)
     await page.goto(stage.server.url + path_of(stage, short, "open"))
-    await expect(request(page)).to_contain_text("Its time was over before anybody decided")
+    await expect(request(page)).to_contain_text("Expired without a decision, which counts as denied")
     await expect(request(page).get_by_role("button", name="Approve", exact=True)).to_be_disabled()
 
 
@@ -237,15 +238,15 @@ async def test_a_list_that_cannot_be_read_keeps_what_was_there_and_says_so(desk:
 
     await page.route("**/approvals/pending*", refuse)
     await page.get_by_role("link", name="Inbox").click()
-    await expect(page.get_by_role("alert")).to_contain_text("The list could not be read.")
+    await expect(page.get_by_role("alert")).to_contain_text("Could not load the list.")
     await expect(row(page, made)).to_be_visible()
     seat = desk.stage.seats["Lead"]
     await seat.api.post(f"/workspaces/{seat.id}/approvals/{made['approval_id']}/withdraw", {})
-    await expect(page.get_by_role("alert")).to_contain_text("There may be requests that are not shown.")
-    await expect(page.get_by_text("Nothing waits for you")).to_have_count(0)
+    await expect(page.get_by_role("alert")).to_contain_text("Some requests may not be shown.")
+    await expect(page.get_by_text("No requests waiting for you")).to_have_count(0)
     await page.unroute("**/approvals/pending*")
     await page.get_by_role("button", name="Try again").click()
-    await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    await expect(page.get_by_text("No requests waiting for you")).to_be_visible()
 
 
 @requirement("C41")
@@ -254,14 +255,14 @@ async def test_it_stands_in_the_chats_of_who_asks_and_of_who_is_asked_over_a_rel
     page = await desk.open(f"/app/chat/{stage.seats['Backend'].id}")
     made = await ask_leave(stage, "Backend", details={"to": "production"})
     item = page.locator(f"li[data-approval='{made['approval_id']}']")
-    await expect(item).to_contain_text("Backend asks for leave")
+    await expect(item).to_contain_text("Backend requests approval")
     await expect(item).to_contain_text("to: production")
     await say(stage, "Engineering", made, "deny", note="not today")
-    await expect(item).to_contain_text("Engineering has denied it.")
+    await expect(item).to_contain_text("Denied by Engineering.")
     await page.goto(f"{stage.server.url}/app/chat/{stage.seats['Engineering'].id}")
     await expect(item).to_contain_text("not today")
-    await item.get_by_role("link", name="Open the request").click()
-    await expect(request(page)).to_contain_text("Engineering decided at")
+    await item.get_by_role("link", name="View request").click()
+    await expect(request(page)).to_contain_text("Decided by Engineering")
 
 
 @requirement("C40", "C65")
@@ -273,8 +274,8 @@ async def test_on_a_phone_the_list_leads_to_a_full_page_and_back(desk: Desk) -> 
     await opened.get_by_role("button", name="Approve", exact=True).click()
     await let_go(page)
     await expect(opened).to_contain_text("Approved")
-    await opened.get_by_role("button", name="Back to the requests").click()
-    await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    await opened.get_by_role("button", name="Back to requests").click()
+    await expect(page.get_by_text("No requests waiting for you")).to_be_visible()
 
 
 @requirement("C40")
@@ -282,5 +283,5 @@ async def test_who_may_only_look_reads_requests_and_decides_nothing(desk: Desk) 
     made = await ask_leave(desk.stage, "Lead")
     page = await desk.enter(await desk.context(), INBOX, await desk.stage.link_for("viewer"))
     opened = await open_request(page, made)
-    await expect(opened).to_contain_text("An operator of the organisation can decide this.")
+    await expect(opened).to_contain_text("Only operators and owners can decide this request.")
     await expect(opened.get_by_role("button", name="Approve")).to_have_count(0)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.canvas.browser_binary import NAMES, find_browser
-from tests.setup.support import load
+from testing.canvas.browser_binary import NAMES, find_browser
+from tests.system.setup.support import load
 
 browser = load("browser")
 

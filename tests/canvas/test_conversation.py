@@ -3,11 +3,12 @@
 import time
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.watching import when_seen
+from tests.canvas.expectations import expect
+from tests.canvas.page_watchers import when_seen
 from tests.requirements import requirement
 
 MARKDOWN = """Done, **all** of it:
@@ -75,7 +76,7 @@ async def test_a_chat_read_from_history_is_the_same_document_as_the_one_built_li
     for text in TEXTS:
         await chat.write(f"{text} ?")
         await desk.stage.say("Lead", text)
-    await expect(chat.message("Stored")).to_have_count(len(TEXTS))
+    await expect(chat.message("Sent")).to_have_count(len(TEXTS))
     await desk.stage.write("Lead", "Somebody else asks, two")
     await expect(chat.list.get_by_role("listitem").last).to_contain_text("Somebody else asks, two")
     await expect(chat.list.get_by_role("table")).to_have_count(2)
@@ -138,7 +139,7 @@ async def test_what_was_begun_outlives_another_chat_and_a_reload_until_it_is_sen
     await expect(chat.field).to_have_value("half a thought\nand more")
     await chat.field.press("Enter")
     await expect(chat.field).to_have_value("")
-    await expect(chat.message("half a thought")).to_contain_text("Stored")
+    await expect(chat.message("half a thought")).to_contain_text("Sent")
     await page.reload()
     await expect(chat.field).to_have_value("")
     await side.get_by_role("link", name="Writer").click()
@@ -154,7 +155,7 @@ async def test_a_viewer_reads_along_and_is_told_why_writing_is_closed(desk: Desk
     await chat.shows("for all to read")
     await expect(chat.field).to_be_disabled()
     await expect(chat.field).to_have_accessible_description(
-        "You may read here, but not write: your role is viewer. An owner can change it."
+        "Viewers can read messages but not send them. Ask an owner to change your role."
     )
     await expect(page.get_by_role("button", name="Send")).to_be_disabled()
     await desk.stage.say("Lead", "and this too")

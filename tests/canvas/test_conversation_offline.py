@@ -2,12 +2,13 @@
 
 import asyncio
 
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, Route
 
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.watching import entered_at, note_enter, when_seen
-from tests.canvas.wire import Wire
+from tests.canvas.expectations import expect
+from tests.canvas.live_channel import Wire
+from tests.canvas.page_watchers import entered_at, note_enter, when_seen
 from tests.requirements import requirement
 
 # From Enter until the own message is painted; the best of three, for the machine may do other things too.
@@ -42,7 +43,7 @@ async def test_the_own_message_is_there_before_the_server_answers_and_stays_the_
     element = await own.element_handle()
     assert await desk.stage.heard_by("Lead") == []
     may_pass.set()
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     assert await element.evaluate("element => element.isConnected")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["are you there?"]
 
@@ -59,7 +60,7 @@ async def test_the_event_may_come_before_the_answer_and_the_message_is_there_onc
 
     await page.route(SENDING, hold_answer)
     await chat.write("are you there?")
-    await expect(chat.message("are you there?")).to_contain_text("Stored")
+    await expect(chat.message("are you there?")).to_contain_text("Sent")
     may_pass.set()
     await desk.stage.say("Lead", "yes")
     await chat.shows("yes")
@@ -90,7 +91,7 @@ async def test_a_message_written_while_offline_is_kept_and_sent_once(desk: Desk)
     await expect(own.get_by_role("button", name="Discard")).to_be_visible()
     await expect(chat.field).to_have_value("")
     await page.context.set_offline(False)
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["written in a tunnel"]
 
 
@@ -105,7 +106,7 @@ async def test_a_discarded_message_is_never_sent_and_the_others_go_in_their_orde
     await expect(chat.message("two")).to_have_count(0)
     await page.context.set_offline(False)
     for words in ("one", "three"):
-        await expect(chat.message(words)).to_contain_text("Stored")
+        await expect(chat.message(words)).to_contain_text("Sent")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["one", "three"]
 
 
@@ -122,9 +123,9 @@ async def test_a_message_that_was_not_sent_outlives_reloads_and_is_sent_when_ask
     assert await desk.stage.heard_by("Lead") == []
     await page.unroute(SENDING)
     await own.get_by_role("button", name="Retry").click()
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     await page.reload()
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["do not lose me"]
 
 
@@ -145,7 +146,7 @@ async def test_a_page_that_is_left_while_it_sends_loses_nothing(desk: Desk) -> N
     given_up.set()
     await page.unroute(SENDING)
     await own.get_by_role("button", name="Retry").click()
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["on its way"]
 
 
@@ -165,7 +166,7 @@ async def test_what_one_tab_is_sending_no_other_tab_calls_unsent(desk: Desk) -> 
     await expect(other.message("on its way")).to_contain_text("Sending")
     may_pass.set()
     for each in (chat, other):
-        await expect(each.message("on its way")).to_contain_text("Stored")
+        await expect(each.message("on its way")).to_contain_text("Sent")
         assert await each.texts() == ["on its way"]
 
 
@@ -190,7 +191,7 @@ async def test_a_message_whose_answer_was_lost_is_sent_again_with_one_effect(des
     assert await desk.stage.heard_by("Lead") == ["pay the bill"]
     await page.unroute(SENDING)
     await own.get_by_role("button", name="Retry").click()
-    await expect(own).to_contain_text("Stored")
+    await expect(own).to_contain_text("Sent")
     wire.mend()
     await wire.until(lambda wire: wire.answers() == 2)
     await desk.stage.say("Lead", "paid")

@@ -4,11 +4,12 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import Route
 
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.history import say_many
+from tests.canvas.expectations import expect
+from tests.canvas.long_chats import say_many
 from tests.requirements import requirement
 
 MOST_ITEMS = 300
@@ -132,7 +133,7 @@ async def test_scrolling_back_to_the_end_by_hand_follows_again(desk: Desk, long_
 async def test_the_own_message_leads_to_the_end_from_wherever_one_was(long_chat: Chat) -> None:
     await long_chat.list.evaluate(TO_MIDDLE)
     await long_chat.write("my own words")
-    await expect(long_chat.message("my own words")).to_contain_text("Stored")
+    await expect(long_chat.message("my own words")).to_contain_text("Sent")
     await expect(long_chat.message("my own words")).to_be_in_viewport(ratio=1)
     assert await long_chat.list.evaluate(FROM_END) <= MOST_JUMP_PX
 
@@ -171,10 +172,10 @@ async def test_a_long_history_is_read_backwards_to_its_beginning_without_a_jump(
     climbed = await chat.list.evaluate(CLIMB, {"words": "line 0000", "times": 1_000})
     assert climbed["jump"] <= MOST_JUMP_PX, climbed
     assert climbed["items"] < MOST_ITEMS, climbed
-    await expect(page.get_by_text("This is where the chat with Lead begins.")).to_be_visible()
+    await expect(page.get_by_text("This is the beginning of the chat with Lead.")).to_be_visible()
     texts = await chat.texts()
     assert texts == [f"line {number:04}" for number in range(len(texts))]
-    await page.get_by_role("button", name="To the newest").click()
+    await page.get_by_role("button", name="Jump to latest").click()
     await expect(chat.message("line 0599")).to_be_in_viewport(ratio=1)
 
 

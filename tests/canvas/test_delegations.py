@@ -2,14 +2,14 @@
 
 import time
 
-from playwright.async_api import Page, expect
+import pytest
+from playwright.async_api import Page
 
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
-from tests.canvas.watching import note_touches, story, touches, when_seen
-from tests.canvas.wire import Wire
-from tests.canvas.working import (
+from tests.canvas.delegation_actions import (
+    ENTRANCES,
     Begin,
     Waiting,
     answer_work,
@@ -22,6 +22,9 @@ from tests.canvas.working import (
     say_progress,
     take_work,
 )
+from tests.canvas.expectations import expect
+from tests.canvas.live_channel import Wire
+from tests.canvas.page_watchers import note_touches, story, touches, when_seen
 from tests.requirements import requirement
 
 # From the first event until a person sees the words; the best of three, for the machine may do other things too.
@@ -59,6 +62,7 @@ async def test_work_is_on_the_page_within_half_a_second_of_its_first_event(desk:
 
 
 @requirement("C21", "C34")
+@pytest.mark.parametrize("begin", list(ENTRANCES), indirect=True)
 async def test_work_becomes_its_answer_in_the_same_element_over_a_reload_and_a_cut(desk: Desk, begin: Begin) -> None:
     stage, wire = desk.stage, Wire()
     context = await desk.context()
@@ -115,12 +119,12 @@ async def test_how_far_the_work_is_is_shown_as_the_agent_says_it(desk: Desk, beg
         stage, "Engineering", work, current_step="Reading line 7", tools_used=["grep"], eta_hint="soon", percent=40
     )
     await shown_as_held(page, work, "Reading line 7", "with grep", "40 %", "soon")
-    bar = bubble(page, work).get_by_role("progressbar", name="How far the work is")
+    bar = bubble(page, work).get_by_role("progressbar", name="Task progress")
     await expect(bar).to_have_attribute("value", "40")
     await page.reload()
     await expect(bubble(page, work)).to_contain_text("Reading line 7")
     await page.goto(f"{stage.server.url}/app/delegations/{work}")
-    await expect(page.get_by_role("article", name="The work")).to_contain_text(
+    await expect(page.get_by_role("article", name="Task details")).to_contain_text(
         "Reading line 7 · with grep · 40 % · soon"
     )
 
@@ -153,7 +157,7 @@ async def test_work_made_from_history_is_the_work_made_live(desk: Desk) -> None:
     await take_work(stage, "Research")
     await decline_work(stage, "Research", "not ours")
     await bubble(page, ids[1]).get_by_role("button", name="Retry").click()
-    await expect(bubble(page, ids[1]).get_by_role("link", name="It was tried again")).to_be_visible()
+    await expect(bubble(page, ids[1]).get_by_role("link", name="Next attempt")).to_be_visible()
     cancelled = await by_http(stage, "Lead", "Engineering", "Dig")
     await bubble(page, cancelled).get_by_role("button", name="Cancel").click()
     await expect(bubble(page, cancelled)).to_contain_text("Cancelled")
@@ -197,18 +201,19 @@ async def test_failed_work_says_why_and_is_tried_again_as_new_work_that_is_linke
     first = bubble(page, work)
     await expect(first).to_contain_text("We have no spade.")
     await expect(first).to_contain_text("The target declined")
-    await first.get_by_role("link", name="Look at the agent").click()
+    await first.get_by_role("link", name="View agent").click()
     await expect(page.get_by_role("complementary", name="Engineering")).to_be_visible()
     await page.go_back()
     await first.get_by_role("button", name="Retry").click()
-    again = first.get_by_role("link", name="It was tried again")
+    again = first.get_by_role("link", name="Next attempt")
     await again.click()
-    await expect(page.get_by_role("heading", name="Lead asked Engineering")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Lead delegated to Engineering")).to_be_visible()
     assert work not in page.url
-    await page.get_by_role("link", name="It was tried before").click()
+    await page.get_by_role("link", name="Previous attempt").click()
     await expect(page).to_have_url(f"{stage.server.url}/app/delegations/{work}")
 
 
+@pytest.mark.long
 @requirement("C36")
 async def test_of_five_hundred_open_ones_only_the_one_that_changed_is_drawn_anew(desk: Desk) -> None:
     stage = desk.stage

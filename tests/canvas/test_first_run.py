@@ -3,9 +3,10 @@
 import asyncio
 import json
 
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, Route
 
-from tests.canvas.desk import Desk
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
 
@@ -21,11 +22,11 @@ async def copied(page: Page, label: str) -> str:
 @requirement("C57")
 async def test_an_empty_organisation_offers_three_ways_to_start_and_each_works(empty_desk: Desk) -> None:
     page = await empty_desk.open()
-    await expect(page.get_by_role("heading", name="Nobody works here yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No agents yet")).to_be_visible()
     ways = page.get_by_role("main").get_by_role("listitem")
-    await expect(ways.get_by_role("heading")).to_have_text(["Connect an agent", "Watch the demo", "Read how it works"])
-    assert await copied(page, "Copy: the command that starts the demo") == "molecule up --demo"
-    command = await copied(page, "Copy: the command that fetches the API's description")
+    await expect(ways.get_by_role("heading")).to_have_text(["Connect an agent", "Try the demo", "Learn how it works"])
+    assert await copied(page, "Copy: demo command") == "molecule up --demo"
+    command = await copied(page, "Copy: command that downloads the API description")
     assert command == f"curl -sS {empty_desk.stage.server.url}/openapi.json"
     described = await empty_desk.stage.admin.get(command.rpartition(empty_desk.stage.server.url)[2])
     assert described["openapi"].startswith("3.1")
@@ -38,15 +39,15 @@ async def test_the_first_agent_is_seen_to_arrive_and_takes_the_place_of_the_firs
     stage = empty_desk.stage
     page = await empty_desk.open("/app/connect")
     await page.get_by_label("Name").fill("Scout")
-    await page.get_by_role("button", name="Make the seat").click()
-    token = await page.get_by_text("This token is shown only now").locator("xpath=../..").locator("code").inner_text()
-    steps = page.get_by_role("region", name="Arrival").get_by_role("listitem")
-    await expect(steps.filter(has_text=": done")).to_have_text(["Token made: done"])
+    await page.get_by_role("button", name="Create workspace").click()
+    token = await page.get_by_text("This token is shown only once").locator("xpath=../..").locator("code").inner_text()
+    steps = page.get_by_role("region", name="Connection status").get_by_role("listitem")
+    await expect(steps.filter(has_text=": done")).to_have_text(["Token created: done"])
     agent = stage.server.api(token)
     (seat,) = await stage.admin.get("/workspaces")
     await agent.post("/registry/register", {"id": seat["id"], "agent_card": {"name": "Scout"}})
     await expect(steps.filter(has_text="Agent registered")).to_contain_text("done")
-    await page.get_by_role("button", name="Send the test message").click()
+    await page.get_by_role("button", name="Send test message").click()
     (message,) = await agent.claim(seat["id"], wait=5)
     await agent.ack(seat["id"], message)
     await agent.post(f"/workspaces/{seat['id']}/notify", {"message": "I am here."})
@@ -54,16 +55,16 @@ async def test_the_first_agent_is_seen_to_arrive_and_takes_the_place_of_the_firs
     await expect(page.get_by_text("The agent is connected.")).to_be_attached()
     await page.get_by_role("link", name="Org").click()
     await expect(page.get_by_role("treeitem", name="Scout")).to_be_visible()
-    assert await page.get_by_text("Nobody works here yet").count() == 0
+    assert await page.get_by_text("No agents yet").count() == 0
 
 
 @requirement("C57")
 async def test_a_seat_without_a_name_is_refused_in_words_at_its_field(empty_desk: Desk) -> None:
     page = await empty_desk.open("/app/connect")
-    await page.get_by_role("button", name="Make the seat").click()
+    await page.get_by_role("button", name="Create workspace").click()
     name = page.get_by_label("Name")
     await expect(name).to_be_focused()
-    await expect(name).to_have_accessible_description("Give the agent a name, so that people find it.")
+    await expect(name).to_have_accessible_description("Enter a name for the agent.")
     assert await empty_desk.stage.admin.get("/workspaces") == []
 
 
@@ -78,11 +79,11 @@ async def test_while_the_organisation_is_read_the_page_says_so(desk: Desk) -> No
 
     await page.route("**/snapshot", hold)
     await page.goto(desk.stage.server.url + "/app/org")
-    await expect(page.get_by_role("heading", name="Reading the organisation…")).to_be_visible()
-    assert await page.get_by_text("Nobody works here yet").count() == 0
+    await expect(page.get_by_role("heading", name="Loading organisation…")).to_be_visible()
+    assert await page.get_by_text("No agents yet").count() == 0
     open_.set()
     await expect(page.get_by_role("tree")).to_be_visible()
-    assert await page.get_by_role("heading", name="Reading the organisation…").count() == 0
+    assert await page.get_by_role("heading", name="Loading organisation…").count() == 0
 
 
 @requirement("C57")
@@ -98,11 +99,11 @@ async def test_an_organisation_that_cannot_be_read_is_told_with_the_reason_and_r
     await page.route("**/snapshot", refuse)
     await page.goto(desk.stage.server.url + "/app/org")
     told = page.get_by_role("main")
-    await expect(told.get_by_role("heading", name="The organisation could not be read")).to_be_visible()
-    await expect(told).to_contain_text("The database does not answer. The page goes on trying.")
+    await expect(told.get_by_role("heading", name="Could not load organisation")).to_be_visible()
+    await expect(told).to_contain_text("The database does not answer. Retrying…")
     await page.unroute("**/snapshot")
     await expect(page.get_by_role("tree")).to_be_visible()
-    assert await page.get_by_text("could not be read").count() == 0
+    assert await page.get_by_text("Could not").count() == 0
 
 
 @requirement("C57")
@@ -115,8 +116,8 @@ async def test_a_server_that_is_away_has_a_view_of_its_own_with_a_way_to_try_aga
 
     await page.route("**/session", cut)
     await page.goto(desk.stage.server.url + "/app/org")
-    await expect(page.get_by_role("heading", name="Molecule cannot be reached")).to_be_visible()
-    await expect(page.get_by_text("The server did not answer.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Cannot reach Molecule")).to_be_visible()
+    await expect(page.get_by_text("The server did not respond.")).to_be_visible()
     await page.unroute("**/session")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("tree")).to_be_visible()

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, Route
 
-from tests.canvas.desk import Desk
-from tests.canvas.fingers import Fingers, expect_focus
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
+from tests.canvas.keyboard import Fingers, expect_focus
 from tests.requirements import requirement
 
 MAP = "Map of the organisation"
@@ -34,10 +35,10 @@ async def test_keys_lead_from_the_link_past_the_rail_into_the_view(desk: Desk) -
     context = await desk.context()
     page = await context.new_page()
     await page.goto(await desk.stage.link())
-    await page.get_by_role("tree").wait_for()
+    await expect(page.get_by_role("tree")).to_be_visible()
     fingers = Fingers(page)
     await fingers.press("Tab")
-    await expect_focus(page.get_by_role("link", name="Skip to the view"))
+    await expect_focus(page.get_by_role("link", name="Skip to content"))
     await fingers.press("Enter", "Tab")
     await expect_focus(page.get_by_role("searchbox", name="Filter agents"))
 
@@ -45,6 +46,7 @@ async def test_keys_lead_from_the_link_past_the_rail_into_the_view(desk: Desk) -
 @requirement("C59", "C60")
 async def test_keys_find_an_agent_and_send_it_a_message(desk: Desk, page: Page, fingers: Fingers) -> None:
     await fingers.press("Control+k")
+    await expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
     await fingers.type("night")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("Night shift")
     await fingers.press("Enter")
@@ -53,7 +55,7 @@ async def test_keys_find_an_agent_and_send_it_a_message(desk: Desk, page: Page, 
     await fingers.type("Are you awake?")
     await fingers.press("Enter")
     await expect(panel.get_by_role("listitem").last).to_contain_text("Are you awake?")
-    await expect(panel.get_by_text("Stored")).to_be_visible()
+    await expect(panel.get_by_text("Sent")).to_be_visible()
     assert await desk.stage.heard_by("Night shift") == ["Are you awake?"]
 
 
@@ -67,7 +69,7 @@ async def test_the_next_key_reads_what_is_unread_until_nothing_is(desk: Desk, pa
         panel = page.get_by_role("complementary", name=name)
         await expect(panel.get_by_text(f"News from {name}")).to_be_visible()
         await expect_focus(panel.get_by_role("heading", name=name))
-    await expect(page.get_by_role("region", name="Needs you")).to_contain_text("Nothing needs you")
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("You’re all caught up")
     assert not (await page.title()).startswith("(")
 
 
@@ -90,7 +92,7 @@ async def test_keys_send_again_what_was_not_sent(desk: Desk, page: Page, fingers
     await fingers.press("Shift+Tab", "Shift+Tab", "Shift+Tab", "Shift+Tab", "Shift+Tab")
     await fingers.use(panel.get_by_role("button", name="Retry"))
     await expect(panel.get_by_text("Not sent")).to_be_hidden()
-    await expect(panel.get_by_text("Stored")).to_be_visible()
+    await expect(panel.get_by_text("Sent")).to_be_visible()
     assert await desk.stage.heard_by("Research") == ["Hold this"]
 
 
@@ -104,10 +106,10 @@ async def test_keys_connect_an_agent_and_put_its_token_away(desk: Desk, page: Pa
     await fingers.press("Tab")
     await fingers.type("Carries letters")
     await fingers.press("Enter")
-    await expect_focus(page.get_by_role("heading", name="The seat “Courier” is made"))
-    await fingers.use(page.get_by_role("button", name="I have it, hide it"))
+    await expect_focus(page.get_by_role("heading", name="“Courier” created"))
+    await fingers.use(page.get_by_role("button", name="Done"))
     await expect(page.get_by_text("The token is hidden")).to_be_visible()
-    await fingers.use(page.get_by_role("button", name="Open its chat"))
+    await fingers.use(page.get_by_role("button", name="Open chat"))
     await expect_focus(page.get_by_role("complementary", name="Courier").get_by_role("heading", name="Courier"))
     seats = await desk.stage.admin.get("/workspaces")
     assert [each["parent_id"] for each in seats if each["name"] == "Courier"] == [desk.stage.seats["Support"].id]
@@ -117,7 +119,7 @@ async def test_keys_connect_an_agent_and_put_its_token_away(desk: Desk, page: Pa
 async def test_keys_change_the_colours_and_a_reload_keeps_them(page: Page, fingers: Fingers) -> None:
     root = page.locator("html")
     await fingers.use(page.get_by_role("link", name="Settings"))
-    await fingers.go_to(page.get_by_role("radio", name="As the system"))
+    await fingers.go_to(page.get_by_role("radio", name="System"))
     await fingers.press("ArrowDown", "ArrowDown")
     await expect(page.get_by_role("radio", name="Dark")).to_be_checked()
     await expect(root).to_have_attribute("data-theme", "dark")
@@ -148,7 +150,7 @@ async def test_keys_fold_a_team_in_list_and_map_and_unfold_it(page: Page, finger
 
 @requirement("C59", "C67")
 async def test_keys_zoom_the_map_move_it_and_show_everything(page: Page, fingers: Fingers) -> None:
-    zoom = page.get_by_role("group", name="Zoom")
+    zoom = page.get_by_role("group", name="Map controls")
     card = page.get_by_role("group", name=MAP).get_by_role("button", name="Lead Online")
     await fingers.go_to(page.get_by_role("group", name=MAP))
     at_first = await card.bounding_box()
@@ -177,7 +179,7 @@ async def test_keys_open_an_agent_read_about_it_and_return_to_its_row(page: Page
     await expect_focus(panel.get_by_role("heading", name="Engineering"))
     await fingers.go_to(panel.get_by_role("tab", name="Chat"))
     await fingers.press("ArrowRight")
-    await expect_focus(panel.get_by_role("tab", name="Work"))
+    await expect_focus(panel.get_by_role("tab", name="Delegations"))
     await fingers.press("End")
     await expect_focus(panel.get_by_role("tab", name="About"))
     await fingers.use(panel.get_by_role("link", name="Quality"))

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.fingers import Fingers, expect_focus
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
+from tests.canvas.keyboard import Fingers, expect_focus
 from tests.canvas.views import fill
 from tests.requirements import requirement
 
@@ -51,7 +52,7 @@ async def test_the_palette_is_there_two_frames_after_its_key_without_asking_the_
 async def test_the_palette_puts_unread_chats_first_then_recent_ones(desk: Desk, page: Page, fingers: Fingers) -> None:
     for name in ("Quality", "Backend", "Writer"):
         await desk.stage.say(name, "Done")
-    await page.get_by_role("region", name="Needs you").get_by_role("button", name="Backend").click()
+    await page.get_by_role("region", name="Needs attention").get_by_role("button", name="Backend").click()
     panel = page.get_by_role("complementary", name="Backend")
     await expect(panel.get_by_text("Done")).to_be_visible()
     await expect(page).to_have_title("(2) Default · Molecule")
@@ -68,7 +69,7 @@ async def test_the_palette_finds_agents_chats_and_commands_and_says_when_nothing
     desk: Desk, page: Page, fingers: Fingers
 ) -> None:
     await desk.stage.say("Writer", "Done")
-    await page.get_by_role("region", name="Needs you").get_by_text("1 unread").wait_for()
+    await page.get_by_role("region", name="Needs attention").get_by_text("1 unread").wait_for()
     await fingers.press("Control+k")
     await fingers.type("writer")
     await expect(page.get_by_role("option")).to_have_count(2)
@@ -76,9 +77,9 @@ async def test_the_palette_finds_agents_chats_and_commands_and_says_when_nothing
     await expect(page.get_by_role("region", name="Chat with Writer")).to_be_visible()
     await fingers.press("Control+k")
     await fingers.type("dark")
-    await expect(page.get_by_role("option", selected=True)).to_contain_text("Dark colours")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("Dark theme")
     await fingers.type("zzz")
-    await expect(palette_of(page).get_by_role("status")).to_have_text("Nothing matches “darkzzz”.")
+    await expect(palette_of(page).get_by_role("status")).to_have_text("No results for “darkzzz”.")
     await fingers.press("Enter")
     assert await palette_of(page).is_visible()
 
@@ -88,8 +89,8 @@ async def test_the_question_mark_lists_the_keys_and_gives_the_focus_back(page: P
     row = page.get_by_role("treeitem", name="Lead")
     await fingers.go_to(row)
     await fingers.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
-    await expect(keys.get_by_text("Next agent that needs you")).to_be_visible()
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(keys.get_by_text("Next item that needs attention")).to_be_visible()
     await expect(keys.get_by_text("Next unread chat")).to_be_visible()
     await fingers.press("Escape")
     await expect(keys).to_be_hidden()
@@ -99,7 +100,7 @@ async def test_the_question_mark_lists_the_keys_and_gives_the_focus_back(page: P
 @requirement("C61")
 async def test_single_keys_do_nothing_while_somebody_types(desk: Desk, page: Page, fingers: Fingers) -> None:
     await desk.stage.say("Writer", "Done")
-    await page.get_by_role("region", name="Needs you").get_by_text("1 unread").wait_for()
+    await page.get_by_role("region", name="Needs attention").get_by_text("1 unread").wait_for()
     found = page.get_by_role("searchbox", name="Filter agents")
     await fingers.go_to(found)
     await fingers.type("an?")
@@ -120,7 +121,7 @@ async def test_all_single_keys_can_be_turned_off_and_stay_off(desk: Desk, page: 
     for again in (False, True):
         if again:
             await page.reload()
-            await page.get_by_role("region", name="Needs you").get_by_role("button", name="Next").wait_for()
+            await page.get_by_role("region", name="Needs attention").get_by_role("button", name="Next").wait_for()
         await page.get_by_role("heading", name="Settings").click()
         await fingers.press("a", "n", "?")
         assert page.url.endswith("/app/settings")
@@ -139,7 +140,10 @@ async def test_escape_closes_the_topmost_layer_only(page: Page, fingers: Fingers
     panel = page.get_by_role("complementary", name="Lead")
     heading = panel.get_by_role("heading", name="Lead", exact=True)
     await expect_focus(heading)
-    for opened_by, layer in (("Control+k", palette_of(page)), ("?", page.get_by_role("dialog", name="Keys"))):
+    for opened_by, layer in (
+        ("Control+k", palette_of(page)),
+        ("?", page.get_by_role("dialog", name="Keyboard shortcuts")),
+    ):
         await fingers.press(opened_by)
         await expect(layer).to_be_visible()
         await fingers.press("Escape")
@@ -152,17 +156,15 @@ async def test_escape_closes_the_topmost_layer_only(page: Page, fingers: Fingers
 
 
 @requirement("C62")
-@pytest.mark.parametrize("opener", ["Find agents and commands", "Keys", r"^All \d+$"], ids=["palette", "keys", "all"])
-async def test_a_closed_dialog_gives_the_focus_back_to_its_button(
-    desk: Desk, page: Page, fingers: Fingers, opener: str
-) -> None:
+async def test_a_closed_dialog_gives_the_focus_back_to_its_button(desk: Desk, page: Page, fingers: Fingers) -> None:
     await fill(desk.stage)
-    button = page.get_by_role("button", name=re.compile(opener))
-    await fingers.use(button)
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await fingers.press("Escape")
-    await expect(page.get_by_role("dialog")).to_be_hidden()
-    await expect_focus(button)
+    for opener in ("Find agents and commands", "Shortcuts", r"^All \d+$"):
+        button = page.get_by_role("button", name=re.compile(opener))
+        await fingers.use(button)
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await fingers.press("Escape")
+        await expect(page.get_by_role("dialog")).to_be_hidden()
+        await expect_focus(button)
 
 
 @requirement("C62")
@@ -178,7 +180,7 @@ async def test_a_command_of_the_palette_leaves_the_focus_where_it_was(page: Page
 
 @requirement("C62")
 async def test_the_focus_cannot_leave_a_dialog_while_it_is_open(page: Page, fingers: Fingers) -> None:
-    await fingers.use(page.get_by_role("button", name="Keys"))
+    await fingers.use(page.get_by_role("button", name="Shortcuts"))
     await page.get_by_role("dialog").wait_for()
     inside = "() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
     for _ in range(4):

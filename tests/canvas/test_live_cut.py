@@ -4,17 +4,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page
 
 from molecule_core.common.limits import Limits
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
+from testing.running_server import running
+from testing.waits import IN_PROCESS_SECONDS
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
-from tests.canvas.watching import PRESS_IF_THERE, is_marked, mark, note_touches, story, touches
-from tests.canvas.wire import Wire
+from tests.canvas.expectations import expect
+from tests.canvas.live_channel import Wire
+from tests.canvas.page_watchers import PRESS_IF_THERE, is_marked, mark, note_touches, story, touches
 from tests.requirements import requirement
-from tests.running import running
-from tests.waits import IN_PROCESS_SECONDS
 
 RESUMED_MS = 5_000
 """Two seconds, and what four browsers on two cores need."""
@@ -157,7 +158,8 @@ async def test_a_chat_that_went_on_before_it_is_opened_after_a_long_cut_hides_no
         await chat.shows(said[-1], said[-2])
         shown = await chat.texts()
         assert shown == said[-len(shown) :]
-        await page.get_by_role("button", name="Older messages").click()
+        await expect(page.get_by_role("button", name="Load older messages")).to_be_visible()
+        await page.evaluate(PRESS_IF_THERE, "Load older messages")  # a pointer scrolls to it, which reads them too
         await chat.shows(said[0])
         assert await chat.texts() == said
         await desk.close()
@@ -238,7 +240,7 @@ async def test_a_lost_connection_is_told_politely_and_what_was_there_stays(desk:
     await expect(banner(page)).to_have_attribute("aria-live", "polite")
     await expect(banner(page)).to_contain_text("Connection lost, retrying.")
     hour = await page.evaluate("() => new Date().toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })")
-    await expect(banner(page)).to_contain_text(f"as of {hour[:2]}")
+    await expect(banner(page)).to_contain_text(f"data from {hour[:2]}")
     await expect(page.get_by_role("banner")).to_contain_text("Reconnecting")
     await expect(chat.message("still here")).to_be_visible()
     assert await chat.texts() == ["still here"]
@@ -283,7 +285,7 @@ async def test_a_page_that_reaches_nobody_when_it_is_opened_says_so_and_tries_ag
     page = await desk.open("/app/org")
     await page.route("**/session", lambda route: route.abort("connectionrefused"))
     await page.reload()
-    await expect(page.get_by_text("The server did not answer.")).to_be_visible()
+    await expect(page.get_by_text("The server did not respond.")).to_be_visible()
     await page.unroute("**/session")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("banner")).to_contain_text("Live")

@@ -4,13 +4,14 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
+from testing.waits import eventually
 from tests.canvas.chat import Chat
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
-from tests.canvas.watching import story, words
-from tests.journeys.patience import eventually
+from tests.canvas.expectations import expect
+from tests.canvas.page_watchers import story, words
 from tests.requirements import requirement
 
 TURNS = 20

@@ -2,10 +2,11 @@
 
 import time
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.working import Begin, answer_work, by_http, take_work
+from testing.canvas.page_user import Desk
+from tests.canvas.delegation_actions import Begin, answer_work, by_http, take_work
+from tests.canvas.expectations import expect
 
 SOON_SECONDS = 0.5
 """Whatever the machine does besides, for the best of three."""

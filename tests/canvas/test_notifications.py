@@ -2,11 +2,12 @@
 
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.leave import ask_leave, request
-from tests.journeys.patience import eventually
+from testing.canvas.page_user import Desk
+from testing.waits import eventually
+from tests.canvas.approval_actions import ask_leave, request
+from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
 # Notes what the page would show and sound, and lets the test say whether anybody looks.
@@ -49,22 +50,22 @@ async def test_a_hidden_page_tells_once_what_waits_if_it_was_wished_and_a_click_
         for each in pages:
             await expect(each.get_by_role("link", name="Inbox")).to_contain_text(f"{count} waiting for you")
 
-    for name in ("Notify me", "With a sound"):
+    for name in ("Desktop notifications", "Sound"):
         await expect(page.get_by_role("checkbox", name=name)).not_to_be_checked()
     await look(pages, away=True)
     await ask_leave(desk.stage, "Lead", "first")
     await wait_for(1)
     assert await told(pages) == []
-    for name in ("Notify me", "With a sound"):
+    for name in ("Desktop notifications", "Sound"):
         await page.get_by_role("checkbox", name=name).check()
     made = await ask_leave(desk.stage, "Lead", "second")
     await wait_for(2)
-    assert await eventually(lambda: told(pages), bool) == ["Lead waits for you: second"]
+    assert await eventually(lambda: told(pages), bool) == ["Lead needs your approval: second"]
     assert sum([await each.evaluate("() => window.sounds") for each in pages]) == 1
     await look(pages, away=False)
     await ask_leave(desk.stage, "Lead", "third")
     await wait_for(3)
-    assert await told(pages) == ["Lead waits for you: second"]
+    assert await told(pages) == ["Lead needs your approval: second"]
     teller = pages[0] if await told(pages[:1]) else pages[1]
     await teller.evaluate("() => window.note.onclick()")
     await expect(teller).to_have_url(re.compile(made["approval_id"]))

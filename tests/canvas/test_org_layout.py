@@ -1,9 +1,10 @@
 """The picture keeps its place in a person's mind: what does not change does not move."""
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
-from tests.canvas.desk import Desk
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
 # Where every card lies in the picture, by name, whatever part of the picture the window shows.
@@ -28,7 +29,9 @@ async def spots(page: Page) -> dict[str, list[float]]:
 
 
 @requirement("C50")
-@pytest.mark.parametrize("team", ["Engineering", "Research", "Support"])
+@pytest.mark.parametrize(
+    "team", ["Engineering", *(pytest.param(each, marks=pytest.mark.long) for each in ("Research", "Support"))]
+)
 async def test_one_agent_more_or_less_moves_its_own_team_only(desk: Desk, team: str) -> None:
     stage = desk.stage
     page = await desk.open()

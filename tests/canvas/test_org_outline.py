@@ -1,10 +1,11 @@
 """The outline is a tree to whoever cannot see the picture, and walks in step with it."""
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.fingers import Fingers, expect_focus
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
+from tests.canvas.keyboard import Fingers, expect_focus
 from tests.requirements import requirement
 
 NAMES = [

@@ -1,11 +1,12 @@
 """A page that came over plain http from another machine: browsers keep some of their tools from it, and it works."""
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.conferring import start
-from tests.canvas.desk import Desk
-from tests.canvas.owing import offer
+from tests.canvas.expectations import expect
+from tests.canvas.message_actions import offer
+from tests.canvas.thread_actions import start
 from tests.requirements import requirement
 
 # What a browser offers to https and to its own machine only.
@@ -26,10 +27,10 @@ async def test_what_a_person_writes_and_chooses_over_plain_http_arrives(desk: De
     page = await opened(desk, chat_path(desk.stage, "Lead"))
     chat = Chat(page, "Lead")
     await chat.write("over plain http")
-    await expect(chat.message("over plain http")).to_contain_text("Stored")
+    await expect(chat.message("over plain http")).to_contain_text("Sent")
     await offer(desk.stage, "Lead", "Which day?", ["Monday", "Tuesday"])
     await page.get_by_role("group", name="Options").get_by_role("button", name="Tuesday").click()
-    await expect(chat.message("Tuesday").last).to_contain_text("Stored")
+    await expect(chat.message("Tuesday").last).to_contain_text("Sent")
     assert await desk.stage.heard_by("Lead") == ["over plain http", "Tuesday"]
 
 
@@ -38,11 +39,11 @@ async def test_a_thread_is_driven_over_plain_http(desk: Desk) -> None:
     thread, _ = await start(desk.stage, "Lead", nickname="Chief")
     page = await opened(desk, f"/app/threads/{thread['thread_id']}")
     talk = page.get_by_role("region", name="Conversation")
-    await page.get_by_label("Say something to Chief").fill("Look in the cellar first")
+    await page.get_by_label("Message Chief").fill("Look in the cellar first")
     await page.get_by_role("button", name="Steer").click()
     await expect(talk.locator("[data-said=user]").last).to_contain_text("Look in the cellar first")
     await page.get_by_role("button", name="Fork…").click()
     form = page.get_by_role("dialog", name="Fork Chief")
     await form.get_by_label("Nickname").fill("Second")
     await form.get_by_role("button", name="Fork").click()
-    await expect(page.get_by_label("Say something to Second")).to_be_visible()
+    await expect(page.get_by_label("Message Second")).to_be_visible()

@@ -3,18 +3,19 @@
 import re
 from pathlib import Path
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser
 
 from molecule_core.client.api import ApiClient
 from molecule_core.common.limits import Limits
+from testing.canvas.company import Stage, staged
+from testing.canvas.page_user import Desk
+from testing.message_chains import frozen_chain
+from testing.running_server import running
+from testing.waits import eventually
 from tests.canvas.chat import chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage, staged
-from tests.canvas.watching import PRESS_IF_THERE
-from tests.journeys.loops import frozen_chain
-from tests.journeys.patience import eventually
+from tests.canvas.expectations import expect
+from tests.canvas.page_watchers import PRESS_IF_THERE
 from tests.requirements import requirement
-from tests.running import running
 
 POLICY = {"content-security-policy": "default-src 'none'"}
 
@@ -43,18 +44,18 @@ async def ticks_of(api: ApiClient, workspace_id: str, activity_id: str) -> list[
 async def test_a_dead_letter_is_sent_again_from_the_page_and_arrives(desk: Desk) -> None:
     stage, seat = desk.stage, desk.stage.seats["Reader"]
     page = await desk.open("/app/problems")
-    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     sent = await give_up(stage, "Reader", "Read this, <b>please</b>")
 
-    letters = page.get_by_role("region", name="Not delivered")
+    letters = page.get_by_role("region", name="Undelivered messages")
     row = letters.get_by_role("listitem")
-    await expect(row).to_contain_text("Nobody took it in time")
+    await expect(row).to_contain_text("The agent did not pick it up in time")
     await expect(row).to_contain_text("Read this, <b>please</b>")
     await expect(row.get_by_role("link", name="Reader")).to_be_visible()
-    await expect(page.get_by_role("region", name="Needs you")).to_contain_text("1 not delivered")
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not delivered")
     await row.get_by_role("button", name="Send again").click()
 
-    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     (arrived,) = await seat.api.claim(seat.id, wait=5)
     assert arrived["id"] == sent
     assert await ticks_of(stage.admin, seat.id, sent) == ["stored", "dead", "handed_over"]
@@ -67,16 +68,16 @@ async def test_nothing_is_called_well_while_the_lists_cannot_be_read(desk: Desk)
     refused = {"error": "The server is busy.", "code": "BUSY"}
     await context.route("**/dead-letters*", lambda route: route.fulfill(status=503, json=refused, headers=POLICY))
     page = await desk.enter(context, "/app/problems")
-    strip = page.get_by_role("region", name="Needs you")
-    await expect(page.get_by_role("heading", name="What is stuck could not be read")).to_be_visible()
+    strip = page.get_by_role("region", name="Needs attention")
+    await expect(page.get_by_role("heading", name="Could not load problems")).to_be_visible()
     await expect(page.get_by_role("main")).to_contain_text("The server is busy.")
-    await expect(strip).to_contain_text("What needs you could not be read")
+    await expect(strip).to_contain_text("Could not check for problems")
     await give_up(desk.stage, "Reader", "too late")
     await context.unroute("**/dead-letters*")
     await page.evaluate(PRESS_IF_THERE, "Try again")  # it may have tried by itself in that moment
-    await expect(page.get_by_role("region", name="Not delivered")).to_contain_text("too late")
+    await expect(page.get_by_role("region", name="Undelivered messages")).to_contain_text("too late")
     await expect(strip).to_contain_text("1 not delivered")
-    await expect(page.get_by_text("could not be read")).to_have_count(0)
+    await expect(page.get_by_text("Could not")).to_have_count(0)
 
 
 @requirement("M21")
@@ -85,9 +86,9 @@ async def test_a_dead_letter_that_is_discarded_is_gone_for_everybody(desk: Desk)
     page, other = await desk.open("/app/problems"), await desk.open("/app/problems")
     await give_up(stage, "Reader", "too late")
     await page.get_by_role("button", name="Discard…").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Discard it").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Discard").click()
     for each in (page, other):
-        await expect(each.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+        await expect(each.get_by_role("heading", name="No problems")).to_be_visible()
     assert await seat.api.claim(seat.id, wait=0) == []
 
 
@@ -95,11 +96,15 @@ async def test_a_dead_letter_that_is_discarded_is_gone_for_everybody(desk: Desk)
 async def test_a_stopped_chain_is_a_card_and_goes_on_when_a_person_says_so(desk: Desk) -> None:
     page = await desk.open("/app/chat")
     root_id = await freeze(desk.stage, "Writer")
-    await page.get_by_role("region", name="Needs you").get_by_role("button", name=re.compile("Chain stopped")).click()
-    row = page.get_by_role("region", name="Stopped chains").get_by_role("listitem")
-    await expect(row).to_contain_text("It was passed on 24 times")
-    await row.get_by_role("button", name="Let it go on").click()
-    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    await (
+        page.get_by_role("region", name="Needs attention")
+        .get_by_role("button", name=re.compile("Message chain stopped"))
+        .click()
+    )
+    row = page.get_by_role("region", name="Stopped message chains").get_by_role("listitem")
+    await expect(row).to_contain_text("Forwarded 24 times")
+    await row.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     org_id = (await desk.stage.admin.get("/orgs"))[0]["id"]
     chain = await desk.stage.admin.get(f"/orgs/{org_id}/chains/{root_id}")
     assert chain["chain"]["state"] == "released"
@@ -113,15 +118,15 @@ async def test_a_message_shows_how_far_it_has_come_live_and_after_a_reload(desk:
     message = page.get_by_role("list", name="Messages with Reader").get_by_role("listitem").last
     await field.fill("Are you there?")
     await field.press("Enter")
-    await expect(message).to_contain_text("Stored")
+    await expect(message).to_contain_text("Sent")
     (row,) = await seat.api.claim(seat.id, wait=5)
     await expect(message).to_contain_text("Delivered")
     await page.reload()
     await expect(message).to_contain_text("Delivered")
     await seat.api.post(f"/workspaces/{seat.id}/activity/ack", {"activity_id": row["id"], "attempt": 1})
-    await expect(message).to_contain_text("Handled")
+    await expect(message).to_contain_text("Acknowledged")
     await page.reload()
-    await expect(message).to_contain_text("Handled")
+    await expect(message).to_contain_text("Acknowledged")
 
 
 @requirement("M22", "M25")
@@ -130,7 +135,7 @@ async def test_a_message_to_a_paused_agent_says_what_it_waits_for(desk: Desk) ->
     await stage.admin.post(f"/workspaces/{stage.seats['Reader'].id}/pause", {})
     page = await desk.open(chat_path(stage, "Reader"))
     await stage.write("Reader", "When you are back")
-    await expect(page.get_by_text("Stored, queued: the agent is paused")).to_be_visible()
+    await expect(page.get_by_text("Queued: the agent is paused")).to_be_visible()
 
 
 @requirement("M22", "M25")
@@ -145,14 +150,14 @@ async def test_mail_that_nobody_takes_is_seen_until_its_agent_comes_for_it(brows
 
         page = await desk.open("/app/problems")
 
-        row = page.get_by_role("region", name="Mail that nobody takes").get_by_role("listitem")
-        await expect(row).to_contain_text("1 message waits")
+        row = page.get_by_role("region", name="Unread mail").get_by_role("listitem")
+        await expect(row).to_contain_text("1 message waiting")
         await expect(row).to_contain_text("online")
         await expect(row.get_by_role("link", name="Reader")).to_be_visible()
-        await expect(page.get_by_role("region", name="Needs you")).to_contain_text("1 not taken")
+        await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not picked up")
         (message,) = await seat.api.claim(seat.id, wait=5)
         await seat.api.ack(seat.id, message)
-        await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+        await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
         await desk.close()
 
 
@@ -161,5 +166,5 @@ async def test_who_may_only_look_sees_what_is_stuck_and_changes_nothing(desk: De
     context = await desk.context()
     page = await desk.enter(context, "/app/problems", await desk.stage.link_for("viewer"))
     await give_up(desk.stage, "Reader", "too late")
-    await expect(page.get_by_role("region", name="Not delivered")).to_contain_text("An operator")
+    await expect(page.get_by_role("region", name="Undelivered messages")).to_contain_text("Only operators and owners")
     assert await page.get_by_role("button", name="Send again").count() == 0

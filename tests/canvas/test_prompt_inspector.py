@@ -2,10 +2,9 @@
 
 import re
 
-from playwright.async_api import expect
-
-from tests.canvas.desk import Desk
-from tests.canvas.prompting import tell_prompt
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
+from tests.canvas.prompt_actions import tell_prompt
 from tests.requirements import requirement
 
 PEERS = "- Lead: leads <b>all</b>\n- Reader: reads"
@@ -18,15 +17,15 @@ async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_w
     desk.forgiven.append("status of 404")  # that there is none yet
     page = await desk.open(f"/app/org?focus={seat.id}&panel=chat")
     await page.get_by_role("tab", name="Prompt").click()
-    await expect(page.get_by_role("heading", name="No prompt was told yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No prompt reported yet")).to_be_visible()
     await expect(page.get_by_text("molecule prompt watch")).to_be_visible()
 
     tokens = await tell_prompt(stage, "Writer", TEXTS, "start")
-    facts = page.get_by_role("region", name="How it was put together")
+    facts = page.get_by_role("region", name="Prompt build")
     await expect(facts).to_contain_text("because the agent started")
     await expect(facts).to_contain_text(f"about {sum(tokens)} tokens of 1,000")
     await expect(facts.get_by_role("list", name="Warnings")).to_contain_text("team.md looks odd")
-    await page.get_by_role("link", name="Open it on a page of its own").click()
+    await page.get_by_role("link", name="Open full page").click()
     await expect(page).to_have_url(f"{stage.server.url}/app/prompt/{seat.id}")
     sections = page.get_by_role("region", name="Sections")
     await expect(sections.get_by_role("heading")).to_have_count(len(tokens))
@@ -38,8 +37,8 @@ async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_w
     await tell_prompt(
         stage, "Writer", {**TEXTS, (5, "Peers"): f"{PEERS}\n- Ben: new"}, "event", "WORKSPACE_ONLINE of Ben"
     )
-    await expect(facts).to_contain_text("something happened in the organisation: WORKSPACE_ONLINE of Ben")
+    await expect(facts).to_contain_text("the organisation changed: WORKSPACE_ONLINE of Ben")
     await expect(page.get_by_role("region", name="Text of Peers")).to_contain_text("- Ben: new")
     await expect(page.get_by_role("region", name="Lines of Peers")).to_contain_text("+added: - Ben: new")
     await page.get_by_role("searchbox").fill("write the page")
-    await expect(sections).to_contain_text("20 places in 1 section")
+    await expect(sections).to_contain_text("20 results in 1 section")

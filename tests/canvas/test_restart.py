@@ -5,20 +5,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page
 
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.store.sqlite.backup import back_up_sqlite, restore_sqlite
-from proofs.harness.ports import free_port
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
+from testing.ports import free_port
+from testing.processes import serving
+from testing.running_server import ADMIN_TOKEN, Running
+from testing.waits import PROCESS_START_SECONDS
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
-from tests.canvas.watching import is_marked, mark, story
-from tests.journeys.processes import serving
+from tests.canvas.expectations import expect
+from tests.canvas.page_watchers import is_marked, mark, story
 from tests.requirements import requirement
-from tests.running import ADMIN_TOKEN, Running
-from tests.waits import PROCESS_START_SECONDS
 
 # What a browser says by itself while nobody listens.
 NOBODY = (
@@ -96,7 +97,7 @@ async def test_after_kill_9_the_page_goes_on_by_itself_and_shows_all_once(
     async with serving(tmp_path, port) as first:
         page, chat = await arrive(desk)
         await chat.write("a question")
-        await expect(chat.message("a question")).to_contain_text("Stored")
+        await expect(chat.message("a question")).to_contain_text("Sent")
         said = ["a question", *(f"before {number}" for number in range(5))]
         for words in said[1:]:
             await desk.stage.say("Lead", words)
@@ -111,12 +112,13 @@ async def test_after_kill_9_the_page_goes_on_by_itself_and_shows_all_once(
             await desk.stage.say("Lead", words)
         await expect_live(page)
         await chat.shows(after[-1])
-        await expect(chat.message("while nobody was there")).to_contain_text("Stored")
+        await expect(chat.message("while nobody was there")).to_contain_text("Sent")
         assert sorted(await chat.texts()) == sorted([*said, *after, "while nobody was there"])
         assert [words for words in await chat.texts() if words in said + after] == said + after
         assert await desk.stage.heard_by("Lead") == ["a question", "while nobody was there"]
 
 
+@pytest.mark.long
 @requirement("C4")
 async def test_after_a_restore_from_a_backup_the_page_shows_what_a_fresh_one_shows(
     desk: Desk, port: int, tmp_path: Path

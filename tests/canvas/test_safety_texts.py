@@ -3,37 +3,16 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import Page
 
-from tests.canvas.desk import Desk
-from tests.canvas.hostile_markdown import TEXTS
-from tests.canvas.stage import Stage
+from testing.canvas.company import Stage
+from testing.canvas.hostile_markdown import TEXTS
+from testing.canvas.page_user import Desk
+from testing.canvas.page_violations import INTRUDERS, Watch
+from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
-# Elements that only a text could have brought in: the page itself has none of them in its views, and a message holds
-# words, formatting, links that say where they lead, and the page's own buttons and icons.
-INTRUDERS = """
-() => {
-  const held = "iframe, object, embed, form[action], base, meta[http-equiv], style, img, video, audio, math, template";
-  const anywhere = `body :is(${held}, details, svg script, svg animate, custom-part)`;
-  const inMessages = "[data-message] :is(script, link, input, textarea, dialog, [style], form)";
-  const hasHandler = (element) => element.getAttributeNames().some((name) => name.startsWith("on"));
-  const strange = [...document.querySelectorAll(`${anywhere}, ${inMessages}`)];
-  return [...strange, ...[...document.querySelectorAll("*")].filter(hasHandler)].map((each) => each.outerHTML);
-}
-"""
 _LEADS = "() => [...document.querySelectorAll('[data-message] a')].map((each) => each.getAttribute('href'))"
-
-
-class Watch:
-    """Notes what must not happen: boxes that open, windows, ways away."""
-
-    def __init__(self, context: BrowserContext, page: Page) -> None:
-        self.noted: list[str] = []
-        context.on("page", lambda other: self.noted.append(f"window: {other.url}"))
-        page.on("dialog", lambda dialog: self.noted.append(f"box: {dialog.message}"))
-        page.on("download", lambda download: self.noted.append(f"download: {download.url}"))
-        page.on("framenavigated", lambda frame: self.noted.append(f"went to: {frame.url}"))
 
 
 async def expect_harmless(page: Page, watch: Watch) -> None:
@@ -120,7 +99,7 @@ async def test_a_remote_picture_is_a_link_with_its_host_and_is_not_fetched(desk:
     page = await desk.open(f"/app/chat/{desk.stage.seats['Reader'].id}")
     shown = page.locator("[data-message]")
     links = shown.get_by_role("link")
-    await expect(links).to_have_text(["picture “the plan” on pictures.example:8443", "picture on x.example"])
+    await expect(links).to_have_text(["image “the plan” on pictures.example:8443", "image on x.example"])
     assert await links.first.get_attribute("href") == "https://pictures.example:8443/plan.png"
     assert await page.locator("img").count() == 0
 
@@ -129,7 +108,7 @@ async def test_a_remote_picture_is_a_link_with_its_host_and_is_not_fetched(desk:
 async def test_a_picture_inside_the_message_itself_is_named_and_not_shown(desk: Desk) -> None:
     await desk.stage.say("Reader", "See ![dot](data:image/gif;base64,R0lGODlhAQABAAAAACw=) here")
     page = await desk.open(f"/app/chat/{desk.stage.seats['Reader'].id}")
-    await expect(page.locator("[data-message]")).to_contain_text("See [picture “dot”] here")
+    await expect(page.locator("[data-message]")).to_contain_text("See [image “dot”] here")
     assert await page.locator("img").count() == 0
 
 
@@ -146,25 +125,15 @@ async def test_links_open_elsewhere_and_tell_nobody_where_the_reader_was(desk: D
 
 
 @requirement("C72")
-@pytest.mark.parametrize(
-    "address",
-    [
-        "javascript:pwned",
-        "data:text/html,x",
-        "file:///etc/passwd",
-        "ftp://x.example/",
-        "/logout",
-        "//x.example",
-        "blob:x",
-    ],
-)
-async def test_an_address_of_another_kind_is_words_and_no_link(desk: Desk, address: str) -> None:
-    await desk.stage.say("Reader", f"**Please** [open this]({address}) now")
+async def test_an_address_of_another_kind_is_words_and_no_link(desk: Desk) -> None:
+    addresses = ["javascript:pwned", "data:text/html,x", "file:///etc/passwd", "ftp://x.example/", "/logout"]
+    addresses += ["//x.example", "blob:x"]
+    await tell(desk.stage, "Reader", [f"**Please** [open this]({address}) now" for address in addresses])
     page = await desk.open(f"/app/chat/{desk.stage.seats['Reader'].id}")
-    message = page.locator("[data-message]")
-    await expect(message.locator("strong")).to_have_text("Please")
-    await expect(message).to_contain_text("open this")
-    assert await message.get_by_role("link").count() == 0
+    messages = page.locator("[data-message]")
+    await expect(messages.locator("strong")).to_have_text(["Please"] * len(addresses))
+    await expect(messages).to_contain_text(["open this"] * len(addresses))
+    assert await messages.get_by_role("link").count() == 0
 
 
 @requirement("C72")

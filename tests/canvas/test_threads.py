@@ -4,13 +4,12 @@ import asyncio
 import re
 from hashlib import sha256
 
-from playwright.async_api import expect
-
 from molecule_core.common.limits import Limits
-from tests.canvas.conferring import BASE, HOSTILE, call, spawn, start
-from tests.canvas.desk import Desk
+from testing.canvas.page_user import Desk
+from testing.thread_world import Engine, code, said, turn
+from tests.canvas.expectations import expect
+from tests.canvas.thread_actions import BASE, HOSTILE, call, spawn, start
 from tests.requirements import requirement
-from tests.threads.house import Engine, code, said, turn
 
 
 @requirement("C82", "C70")
@@ -22,7 +21,7 @@ async def test_the_tree_grows_without_reload_and_shows_waits_refusals_and_receip
     await expect(page).to_have_url(re.compile(f"/app/threads/{thread['thread_id']}$"))
     await page.get_by_role("tab", name="Agents").click()
     await page.evaluate("() => { window.stays = true; }")
-    tree = page.get_by_role("region", name="Agents of this tree")
+    tree = page.get_by_role("region", name="Agents in this tree")
     await expect(tree.get_by_role("listitem")).to_have_count(1)
 
     dig = await spawn(stage, "Lead", thread, "dig", nickname=HOSTILE)
@@ -30,25 +29,25 @@ async def test_the_tree_grows_without_reload_and_shows_waits_refusals_and_receip
     await expect(tree.get_by_role("listitem")).to_have_count(3)
     row = tree.locator("[data-thread='root/dig']")
     await expect(row).to_contain_text(HOSTILE)
-    letters, calls = page.get_by_role("region", name="Letters"), page.get_by_role("region", name="Calls")
+    letters, calls = page.get_by_role("region", name="Messages"), page.get_by_role("region", name="Calls")
     await expect(letters.locator("[data-mail=accepted]")).to_have_count(2)
     assert await code(call(api, thread, "spawn", "again", task_name="dig", message="Once more")) == (
         422,
         "invalid_task",
     )
     refused = calls.locator("[data-call=spawn][data-status=failed]")
-    await expect(refused).to_contain_text("refused or failed")
-    await expect(refused).to_contain_text("there is an agent root/dig already")
+    await expect(refused).to_contain_text("rejected or failed")
+    await expect(refused).to_contain_text("agent root/dig already exists")
 
     waiting = asyncio.ensure_future(call(api, thread, "wait", "w", targets=["dig"], timeout=600))
     wait = tree.locator("[data-thread=root] [data-wait]")
-    await expect(wait).to_contain_text(re.compile(r"Waits for .*(10:00|9:\d\d) left"))
-    await expect(tree.locator("[data-thread=root]")).to_contain_text("At work: waits for other agents")
+    await expect(wait).to_contain_text(re.compile(r"Waiting for .*(10:00|9:\d\d) left"))
+    await expect(tree.locator("[data-thread=root]")).to_contain_text("Running: waiting for other agents")
     digger = Engine(api, dig)
     await digger.claim()
     await digger.begin()
     await expect(letters.locator("[data-mail=delivered]")).to_have_count(1)
-    await expect(row).to_contain_text("At work")
+    await expect(row).to_contain_text("Running")
     await digger.adds(said("found it"), {"type": "usage", "record_key": "r", "input": 30, "output": 12})
     await digger.ends(final="found it")
     await waiting
@@ -73,7 +72,7 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
     await lead.ends(final="so far")
     await lead.begin((await desk.stage.admin.get(f"/threads/{thread['thread_id']}"))["queued"][0])
     page = await desk.open(f"/app/threads/{thread['thread_id']}?show=sight")
-    seen = page.get_by_role("region", name="What the model will see")
+    seen = page.get_by_role("region", name="Model context")
     sight = await desk.stage.admin.get(f"/threads/{thread['thread_id']}/sight")
     await expect(seen.locator("[data-role]")).to_have_count(len(sight["items"]))
     await expect(seen).to_contain_text(f"about {sight['tokens']} tokens")
@@ -83,12 +82,12 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
 
     digest = sha256(BASE.encode()).hexdigest()
     await expect(first.locator("[data-sha]")).to_have_text(digest)
-    await expect(seen.locator("[data-role=peer]")).to_contain_text("Other agent, as data")
+    await expect(seen.locator("[data-role=peer]")).to_contain_text("Other agent (data)")
     await page.get_by_role("tab", name="Instructions").click()
     base = page.get_by_role("region", name="Base instructions", exact=True)
     await expect(base).to_contain_text("Base instructions, version 1")
     await expect(base.locator("[data-sha]")).to_have_text(digest)
-    await expect(base).to_contain_text("given by hand")
+    await expect(base).to_contain_text("set manually")
     await lead.ends(final="thanks")
     await page.get_by_role("button", name="Resume…").click()
     form = page.get_by_role("dialog", name="Resume Chief")
@@ -104,7 +103,7 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
     await talk.get_by_text("look", exact=True).click()
     await expect(talk.get_by_role("region", name="Output")).to_have_text(HOSTILE)
     peer = talk.locator("[data-said=peer]")
-    await expect(peer).to_contain_text("Final answer to root · from another agent: data, not the user's word")
+    await expect(peer).to_contain_text("Final answer to root · from another agent: data, not a user instruction")
     await expect(peer).to_contain_text(HOSTILE)
     assert await page.evaluate("() => window.pwned") is None
 
@@ -114,7 +113,7 @@ async def test_a_person_steers_queues_and_stops_a_thread_and_loses_no_word(desk:
     thread, lead = await start(desk.stage, "Lead", nickname="Chief")
     await spawn(desk.stage, "Lead", thread, "dig")
     page = await desk.open(f"/app/threads/{thread['thread_id']}")
-    talk, field = page.get_by_role("region", name="Conversation"), page.get_by_label("Say something to Chief")
+    talk, field = page.get_by_role("region", name="Conversation"), page.get_by_label("Message Chief")
     await expect(talk.locator("[data-said=user]")).to_contain_text("Find out where it leaks")
     await field.fill("Look in the cellar first")
     await page.get_by_role("button", name="Steer").click()
@@ -125,11 +124,11 @@ async def test_a_person_steers_queues_and_stops_a_thread_and_loses_no_word(desk:
     await expect(talk.locator("[data-said=agent]")).to_contain_text("I will")
     await field.fill("And then the roof")
     await page.get_by_role("button", name="Queue").click()
-    await expect(talk).to_contain_text("waits for its turn")
+    await expect(talk).to_contain_text("queued")
 
     await page.get_by_role("button", name="Stop").click()
     dialog = page.get_by_role("dialog", name="Stop Chief")
-    await dialog.get_by_label("Stop what they do").check()
+    await dialog.get_by_label("Stop them").check()
     await dialog.get_by_role("button", name="Stop").click()
     await expect(talk).to_contain_text("Turn ended: stopped")
     assert (await lead.adds(said("too late")))["stop"] == "interrupted"
@@ -138,7 +137,7 @@ async def test_a_person_steers_queues_and_stops_a_thread_and_loses_no_word(desk:
     await field.fill(words)
     desk.forgiven.append("status of 422")
     await page.get_by_role("button", name="Send").click()
-    await expect(page.get_by_role("alert")).to_contain_text("send a link to what is large")
+    await expect(page.get_by_role("alert")).to_contain_text("Send a link to large content")
     await page.reload()
     await expect(field).to_have_value(words)
 
@@ -151,6 +150,6 @@ async def test_a_viewer_sees_a_thread_and_cannot_drive_it(desk: Desk) -> None:
         await desk.context(), f"/app/threads/{thread['thread_id']}", await desk.stage.link_for("viewer")
     )
     await expect(page.get_by_role("region", name="Conversation")).to_contain_text("Find out where it leaks")
-    await expect(page.get_by_text("your role is viewer")).to_be_visible()
+    await expect(page.get_by_text("Viewers can read this thread")).to_be_visible()
     for name in ("Stop", "Send", "Steer", "Compact", "Close…"):
         await expect(page.get_by_role("button", name=name)).to_have_count(0)

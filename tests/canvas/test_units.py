@@ -36,7 +36,7 @@ def test_the_types_of_the_canvas_hold() -> None:
     assert outcome("check") == (0, "")
 
 
-@pytest.mark.long  # 65 s of CPU; who works on the page runs `scripts/canvas test`
+@pytest.mark.long  # 20 s of CPU; who works on the page runs `scripts/canvas test`
 @requirement("C23", "C31w", "C35")
 def test_the_unit_tests_of_the_canvas_pass() -> None:
     assert outcome("test") == (0, "")

@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
+from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
-from tests.canvas.desk import Desk
-from tests.canvas.history import say_many
+from tests.canvas.expectations import expect
+from tests.canvas.long_chats import say_many
 from tests.requirements import requirement
 
 HIDDEN = """() => {

@@ -1,14 +1,15 @@
 """A delegation and all below it: a tree that grows, a time line of waiting and working, children opened in place."""
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
 from tests.canvas.axe import find_barriers
-from tests.canvas.desk import Desk
-from tests.canvas.measuring import find_lost, find_small
-from tests.canvas.stage import Stage
+from tests.canvas.delegation_actions import Begin, answer_work, by_http, decline_work, take_work
+from tests.canvas.expectations import expect
+from tests.canvas.page_measurements import find_lost, find_small
 from tests.canvas.views import NARROW, WIDE
-from tests.canvas.working import Begin, answer_work, by_http, decline_work, take_work
 from tests.requirements import requirement
 
 
@@ -59,7 +60,7 @@ async def test_the_time_line_tells_waiting_from_working_and_is_zoomed_by_keys(de
     stage = desk.stage
     first, second, third = await three_levels(stage, by_http)
     page = await desk.open(f"/app/delegations/{first}")
-    line = page.get_by_role("region", name="Time line")
+    line = page.get_by_role("region", name="Timeline")
     bars = "element => [...element.querySelectorAll('[data-bar]')].map(each => each.dataset.bar)"
     for each, last in ((first, "working"), (second, "working"), (third, "waiting")):
         track = line.locator(f"[data-track='{each}']")
@@ -69,7 +70,7 @@ async def test_the_time_line_tells_waiting_from_working_and_is_zoomed_by_keys(de
     assert await line.locator("[data-bar=waiting]").last.evaluate(looks)
     assert not await line.locator("[data-bar=working]").first.evaluate(looks)
     await expect(line.get_by_role("listitem").last).to_contain_text("waited")
-    box = line.get_by_role("group", name="Bars")
+    box = line.get_by_role("group", name="Timeline bars")
     await box.focus()
     await page.keyboard.press("+")
     await page.keyboard.press("+")
@@ -103,11 +104,11 @@ async def test_a_child_opens_in_place_and_the_breadcrumb_leads_back_to_the_same_
     assert before > 100
     await row(page, second).click()
     await expect(page).to_have_url(f"{stage.server.url}/app/delegations/{first}?node={second}")
-    await expect(page.get_by_role("heading", name="Engineering asked Backend")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Engineering delegated to Backend")).to_be_visible()
     await expect(page.get_by_role("region", name="Task")).to_contain_text("Measure the query")
-    trail = page.get_by_role("navigation", name="Where this work belongs")
+    trail = page.get_by_role("navigation", name="Breadcrumb")
     await trail.get_by_role("link", name="Engineering").click()
-    await expect(page.get_by_role("heading", name="Lead asked Engineering")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Lead delegated to Engineering")).to_be_visible()
     await expect(row(page, second)).to_be_visible()
     assert abs(await page.locator("#view").evaluate(scrolled) - before) <= 1
 
@@ -125,7 +126,7 @@ async def test_a_person_walks_through_work_without_a_pointer(desk: Desk) -> None
     await page.keyboard.type("make it fast")
     await page.get_by_role("option", name="Make it fast").wait_for()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Lead asked Engineering")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Lead delegated to Engineering")).to_be_visible()
     await row(page, first).focus()
     await page.keyboard.press("ArrowDown")
     await expect(row(page, second)).to_be_focused()
@@ -135,7 +136,7 @@ async def test_a_person_walks_through_work_without_a_pointer(desk: Desk) -> None
     await page.keyboard.press("ArrowRight")
     await expect(row(page, third)).to_be_focused()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Backend asked Quality")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Backend delegated to Quality")).to_be_visible()
     await expect(page).to_have_url(f"{stage.server.url}/app/delegations/{first}?node={third}")
 
 
@@ -148,9 +149,10 @@ async def test_the_whole_answer_is_there_when_it_has_come(desk: Desk, begin: Beg
     await take_work(stage, "Engineering")
     await answer_work(stage, "Engineering", "word " * 100 + "and the end")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("and the end")
-    await expect(page.get_by_role("region", name="What happened")).to_contain_text("The agent answered")
+    await expect(page.get_by_role("region", name="History")).to_contain_text("Answered")
 
 
+@pytest.mark.long
 @requirement("C64")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_the_work_keeps_nobody_out(desk: Desk, size: dict[str, int]) -> None:
@@ -162,7 +164,7 @@ async def test_the_work_keeps_nobody_out(desk: Desk, size: dict[str, int]) -> No
     found = []
     for path in (first, f"{first}?node={second}", third):
         await page.goto(f"{stage.server.url}/app/delegations/{path}")
-        await page.get_by_role("region", name="What happened").wait_for()
+        await page.get_by_role("region", name="History").wait_for()
         found += await find_lost(page) + await find_small(page)
         for scheme in ("light", "dark"):
             await page.emulate_media(color_scheme=scheme)

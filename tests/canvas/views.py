@@ -4,15 +4,16 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Page, Route
 
-from tests.canvas.conferring import spawn, start
-from tests.canvas.desk import Desk
-from tests.canvas.leave import ask_leave, say
-from tests.canvas.owing import ask, mutter, offer
-from tests.canvas.prompting import tell_prompt
-from tests.canvas.stage import Stage
-from tests.canvas.working import answer_work, by_http, take_work
-from tests.journeys.loops import frozen_chain
-from tests.threads.house import said
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
+from testing.message_chains import frozen_chain
+from testing.thread_world import said
+from tests.canvas.approval_actions import ask_leave, say
+from tests.canvas.delegation_actions import answer_work, by_http, take_work
+from tests.canvas.expectations import expect
+from tests.canvas.message_actions import ask, mutter, offer
+from tests.canvas.prompt_actions import tell_prompt
+from tests.canvas.thread_actions import spawn, start
 
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 320, "height": 640}
@@ -111,169 +112,169 @@ async def go(page: Page, stage: Stage, path: str) -> None:
 
 async def show_org(page: Page, stage: Stage) -> None:
     await go(page, stage, "org")
-    await page.get_by_role("tree").wait_for()
+    await expect(page.get_by_role("tree")).to_be_visible()
 
 
 async def show_chat_beside(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['Reader'].id}&panel=chat")
-    await page.get_by_role("complementary").get_by_role("table").wait_for()
+    await expect(page.get_by_role("complementary").get_by_role("table")).to_be_visible()
 
 
 async def show_about_beside(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['Engineering'].id}&panel=about")
-    await page.get_by_role("complementary").get_by_text("Workspace id").wait_for()
+    await expect(page.get_by_role("complementary").get_by_text("Workspace ID")).to_be_visible()
 
 
 async def show_no_match(page: Page, stage: Stage) -> None:
     await go(page, stage, "org?q=zebra")
-    await page.get_by_role("heading", name="No agent matches").wait_for()
+    await expect(page.get_by_role("heading", name="No agent matches")).to_be_visible()
 
 
 async def show_no_agent(page: Page, stage: Stage) -> None:
     await go(page, stage, "org?focus=gone&panel=chat")
-    await page.get_by_role("heading", name="This agent is not here").wait_for()
+    await expect(page.get_by_role("heading", name="Agent not found")).to_be_visible()
 
 
 async def show_chats(page: Page, stage: Stage) -> None:
     await go(page, stage, "chat")
-    await page.get_by_role("region", name="Conversations").wait_for()
+    await expect(page.get_by_role("region", name="Conversations")).to_be_visible()
 
 
 async def show_chat(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['Reader'].id}")
-    await page.get_by_role("table").wait_for()
+    await expect(page.get_by_role("table")).to_be_visible()
 
 
 async def show_work_in_chat(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['First line'].id}")
-    await page.get_by_role("listitem").get_by_role("table").wait_for()
-    await page.get_by_role("button", name="Cancel").last.wait_for()
+    await expect(page.get_by_role("listitem").get_by_role("table")).to_be_visible()
+    await expect(page.get_by_role("button", name="Cancel").last).to_be_visible()
 
 
 async def show_work_beside(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['First line'].id}&panel=work")
-    await page.get_by_role("list", name="Work given and taken").wait_for()
+    await expect(page.get_by_role("list", name="Delegations")).to_be_visible()
 
 
 async def show_work(page: Page, stage: Stage) -> None:
     await show_work_beside(page, stage)
     await page.get_by_role("link", name="Answer the customers who wait").click()
-    await page.get_by_role("region", name="Answer").get_by_role("table").wait_for()
+    await expect(page.get_by_role("region", name="Answer").get_by_role("table")).to_be_visible()
 
 
 async def show_inbox(page: Page, stage: Stage) -> None:
     await go(page, stage, "inbox?kind=approval&state=waiting")
-    await page.get_by_role("checkbox").first.wait_for()
+    await expect(page.get_by_role("checkbox").first).to_be_visible()
 
 
 async def show_request(page: Page, stage: Stage) -> None:
     await show_inbox(page, stage)
     await page.get_by_role("link", name="Deploy the page").click()
-    await page.get_by_role("button", name="Approve", exact=True).wait_for()
+    await expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
 
 
 async def show_edited_request(page: Page, stage: Stage) -> None:
     await show_request(page, stage)
     await page.get_by_role("button", name="Approve with edits…").click()
     await page.get_by_role("textbox", name="Details to approve").fill('{"to": 3}')
-    await page.get_by_text("must stay one").wait_for()
+    await expect(page.get_by_text("must be a string")).to_be_visible()
 
 
 async def show_decided(page: Page, stage: Stage) -> None:
     await go(page, stage, "inbox?kind=approval&state=decided")
     await page.get_by_role("link", name="Drop the table").click()
-    await page.get_by_text("There is nothing to decide.").wait_for()
+    await expect(page.get_by_text("No decision is needed.")).to_be_visible()
 
 
 async def show_together(page: Page, stage: Stage) -> None:
     await show_inbox(page, stage)
     await page.get_by_role("checkbox").first.check()
     await page.get_by_role("button", name="Deny…").click()
-    await page.get_by_role("dialog", name="Deny 1 request?").wait_for()
+    await expect(page.get_by_role("dialog", name="Deny 1 request?")).to_be_visible()
 
 
 async def show_request_in_chat(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['Reader'].id}")
-    await page.get_by_role("link", name="Open the request").wait_for()
+    await expect(page.get_by_role("link", name="View request")).to_be_visible()
 
 
 async def show_prompt_beside(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['Writer'].id}&panel=prompt")
-    await page.get_by_role("region", name="What changed").wait_for()
+    await expect(page.get_by_role("region", name="Changes", exact=True)).to_be_visible()
 
 
 async def show_prompt(page: Page, stage: Stage) -> None:
     await go(page, stage, f"prompt/{stage.seats['Writer'].id}")
     await page.get_by_role("button", name="system-prompt.md").click()
-    await page.get_by_role("region", name="Text of system-prompt.md").wait_for()
+    await expect(page.get_by_role("region", name="Text of system-prompt.md")).to_be_visible()
 
 
 async def show_thread(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['Writer'].id}&panel=threads")
     await page.get_by_role("list", name="Threads").get_by_role("link", name="Novelist").click()
-    await page.get_by_role("region", name="Conversation").locator("[data-said]").first.wait_for()
+    await expect(page.get_by_role("region", name="Conversation").locator("[data-said]").first).to_be_visible()
 
 
 async def show_tree_of_threads(page: Page, stage: Stage) -> None:
     await show_thread(page, stage)
     await page.get_by_role("tab", name="Agents").click()
-    await page.get_by_role("region", name="Letters").locator("[data-mail]").wait_for()
+    await expect(page.get_by_role("region", name="Messages").locator("[data-mail]")).to_be_visible()
 
 
 async def show_sight(page: Page, stage: Stage) -> None:
     await show_thread(page, stage)
-    await page.get_by_role("tab", name="What the model will see").click()
-    await page.get_by_role("region", name="What the model will see").locator("[data-role]").first.wait_for()
+    await page.get_by_role("tab", name="Model context").click()
+    await expect(page.get_by_role("region", name="Model context").locator("[data-role]").first).to_be_visible()
 
 
 async def show_connect(page: Page, stage: Stage) -> None:
     await go(page, stage, "connect")
-    await page.get_by_role("button", name="Make the seat").wait_for()
+    await expect(page.get_by_role("button", name="Create workspace")).to_be_visible()
 
 
 async def show_seat_made(page: Page, stage: Stage) -> None:
     await show_connect(page, stage)
     await page.get_by_label("Name").fill("Newcomer")
-    await page.get_by_role("button", name="Make the seat").click()
-    await page.get_by_role("button", name="Copy token").wait_for()
-    await page.get_by_text("Or by hand").click()
-    await page.get_by_role("region", name="Keep the token").wait_for()
+    await page.get_by_role("button", name="Create workspace").click()
+    await expect(page.get_by_role("button", name="Copy token")).to_be_visible()
+    await page.get_by_text("Set up manually").click()
+    await expect(page.get_by_role("region", name="Store the token")).to_be_visible()
 
 
 async def show_problems(page: Page, stage: Stage) -> None:
     await go(page, stage, "problems")
-    await page.get_by_role("region", name="Not delivered").get_by_role("listitem").wait_for()
-    await page.get_by_role("region", name="Stopped chains").get_by_role("listitem").wait_for()
-    await page.get_by_role("region", name="No answer").get_by_role("table").wait_for()
+    await expect(page.get_by_role("region", name="Undelivered messages").get_by_role("listitem")).to_be_visible()
+    await expect(page.get_by_role("region", name="Stopped message chains").get_by_role("listitem")).to_be_visible()
+    await expect(page.get_by_role("region", name="Unanswered messages").get_by_role("table")).to_be_visible()
 
 
 async def show_draft(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['Frontend'].id}")
-    await page.get_by_role("group", name="Draft of Frontend").get_by_role("table").wait_for()
-    await page.get_by_role("group", name="Options").wait_for()
+    await expect(page.get_by_role("group", name="Draft from Frontend").get_by_role("table")).to_be_visible()
+    await expect(page.get_by_role("group", name="Options")).to_be_visible()
 
 
 async def show_edited_draft(page: Page, stage: Stage) -> None:
     await show_draft(page, stage)
     await page.get_by_role("button", name="Edit").click()
-    await page.get_by_role("textbox", name="Answer to send").wait_for()
+    await expect(page.get_by_role("textbox", name="Answer to send")).to_be_visible()
 
 
 async def show_templates(page: Page, stage: Stage) -> None:
     await go(page, stage, "instructions")
-    await page.get_by_role("region", name="Templates").get_by_role("link", name="support-team").wait_for()
+    await expect(page.get_by_role("region", name="Templates").get_by_role("link", name="support-team")).to_be_visible()
 
 
 async def show_template(page: Page, stage: Stage) -> None:
     await go(page, stage, "instructions/support-team")
     await page.get_by_role("tab", name="Text").click()
-    await page.get_by_role("region", name="Rendered instructions").wait_for()
+    await expect(page.get_by_role("region", name="Rendered instructions")).to_be_visible()
 
 
 async def show_template_changes(page: Page, stage: Stage) -> None:
     await go(page, stage, "instructions/support-team")
     await page.get_by_role("tab", name="Changes").click()
-    await page.get_by_role("region", name="Changes of compact").wait_for()
+    await expect(page.get_by_role("region", name="Changes of compact")).to_be_visible()
 
 
 async def show_template_versions(page: Page, stage: Stage) -> None:
@@ -284,60 +285,60 @@ async def show_template_versions(page: Page, stage: Stage) -> None:
 
 async def show_template_figures(page: Page, stage: Stage) -> None:
     await go(page, stage, "instructions/support-team")
-    await page.get_by_role("tab", name="Figures").click()
-    await page.get_by_text("is tried on 10 %").wait_for()
+    await page.get_by_role("tab", name="Metrics").click()
+    await expect(page.get_by_text("is used for 10 %")).to_be_visible()
 
 
 async def show_new_template(page: Page, stage: Stage) -> None:
     await show_templates(page, stage)
     await page.get_by_role("button", name="New template").click()
-    await page.get_by_role("dialog", name="New template").wait_for()
+    await expect(page.get_by_role("dialog", name="New template")).to_be_visible()
 
 
 async def show_discard(page: Page, stage: Stage) -> None:
     await show_problems(page, stage)
     await page.get_by_role("button", name="Discard…").click()
-    await page.get_by_role("dialog").wait_for()
+    await expect(page.get_by_role("dialog")).to_be_visible()
 
 
 async def show_move(page: Page, stage: Stage) -> None:
     await show_about_beside(page, stage)
     await page.get_by_role("button", name="Move…", exact=True).click()
-    await page.get_by_role("dialog").wait_for()
+    await expect(page.get_by_role("dialog")).to_be_visible()
 
 
 async def show_remove(page: Page, stage: Stage) -> None:
     await show_about_beside(page, stage)
     await page.get_by_role("button", name="Remove…").click()
-    await page.get_by_role("dialog").wait_for()
+    await expect(page.get_by_role("dialog")).to_be_visible()
 
 
 async def show_settings(page: Page, stage: Stage) -> None:
     await go(page, stage, "settings")
-    await page.get_by_role("button", name="Log out").wait_for()
+    await expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
 async def show_nowhere(page: Page, stage: Stage) -> None:
     await go(page, stage, "elsewhere")
-    await page.get_by_role("heading", name="There is no such page").wait_for()
+    await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
 async def show_palette(page: Page, stage: Stage) -> None:
     await show_org(page, stage)
     await page.keyboard.press("Control+k")
-    await page.get_by_role("option").first.wait_for()
+    await expect(page.get_by_role("option").first).to_be_visible()
 
 
 async def show_keys(page: Page, stage: Stage) -> None:
     await show_settings(page, stage)
     await page.keyboard.press("?")
-    await page.get_by_role("dialog", name="Keys").wait_for()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 async def show_all_that_needs_you(page: Page, stage: Stage) -> None:
     await show_settings(page, stage)
-    await page.get_by_role("region", name="Needs you").get_by_role("button", name="All").click()
-    await page.get_by_role("dialog").wait_for()
+    await page.get_by_role("region", name="Needs attention").get_by_role("button", name="All").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
 
 
 VIEWS: dict[str, View] = {
@@ -391,13 +392,13 @@ async def _cut(route: Route) -> None:
 
 async def show_login(page: Page, stage: Stage) -> None:
     await page.goto(f"{stage.server.url}/app/#login=used-up")
-    await page.get_by_role("alert").wait_for()
+    await expect(page.get_by_role("alert")).to_be_visible()
 
 
 async def show_unreachable(page: Page, stage: Stage) -> None:
     await page.route("**/session", _cut)
     await page.goto(f"{stage.server.url}/app/org")
-    await page.get_by_role("heading", name="Molecule cannot be reached").wait_for()
+    await expect(page.get_by_role("heading", name="Cannot reach Molecule")).to_be_visible()
 
 
 OUTSIDE: dict[str, View] = {"log in": show_login, "unreachable": show_unreachable}

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.api import ApiClient, ApiError
-from proofs.harness.ports import free_port
-from tests.journeys.loops import loop
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.message_chains import loop
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
+from testing.running_server import Seat
 from tests.requirements import requirement
-from tests.running import Seat
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_a_frozen_chain_is_listed_shown_released_and_ended(state: Path, po
 @requirement("M30", "O1")
 async def test_what_cannot_be_done_is_said_in_one_line(state: Path, port: int) -> None:
     for words, args in (
-        (["no server answers", str(port)], ["list"]),
+        (["no server responds", str(port)], ["list"]),
         (["no admin token"], ["list", "--state-dir", str(state / "nowhere")]),
     ):
         env = {"MOLECULE_ADMIN_TOKEN": ""} if "--state-dir" in args else {}
@@ -78,8 +78,8 @@ async def test_what_cannot_be_done_is_said_in_one_line(state: Path, port: int) -
         assert all(word in err for word in words), err
     async with serving(state, port):
         for words, args in (
-            (["404", "chain not found"], ["release", "nobody"]),
-            (["no organisation named 'Else'", "Default"], ["list", "--org", "Else"]),
+            (["chain not found"], ["release", "nobody"]),
+            (["organisation 'Else' does not exist", "Default"], ["list", "--org", "Else"]),
         ):
             code, _, err = await chains(state, port, *args)
             assert (code, len(err.splitlines())) == (2, 1)

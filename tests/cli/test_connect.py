@@ -1,21 +1,25 @@
 """`molecule connect` as a person meets it: a seat, a token in a file of its own, a configuration, and the agent."""
 
 import contextlib
+import hashlib
 import json
 import os
 import shlex
 import stat
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from molecule_core.tools.host_config import HOSTS
-from proofs.harness.ports import free_port
-from tests.cli.hosts import Home
-from tests.journeys.processes import client, serving
+from molecule_core.client.host_config_edit import add_workspace
+from molecule_core.tools.host_config import HOSTS, HostWorkspace, find_host
+from testing.connect_home import Home
+from testing.ports import free_port
+from testing.processes import client, serving
+from testing.waits import PROCESS_START_SECONDS
 from tests.requirements import requirement
-from tests.waits import PROCESS_START_SECONDS
 
 FILES = {
     "claude-code": "project/.mcp.json",
@@ -61,9 +65,10 @@ async def test_for_every_host_the_configuration_alone_is_printed_and_the_token_i
             assert said.code == 0, said
             assert "mol_" not in said.out + said.err
             if host.name == "codex":
-                assert tomllib.loads(said.out)["mcp_servers"]["molecule"]["args"] == ["-m", "molecule_core", "mcp"]
+                entry = tomllib.loads(said.out)["mcp_servers"]["molecule"]
+                assert (entry["command"], entry["args"]) == (str(home.launcher), ["mcp"])
             elif host.name == "claude-code":
-                words = shlex.split(said.err.split("itself: ")[1].splitlines()[0])
+                words = shlex.split(said.err.split("command: ")[1].splitlines()[0])
                 assert words[:4] == ["claude", "mcp", "add-json", "molecule"]
                 assert json.loads(words[4]) == json.loads(said.out)["mcpServers"]["molecule"]
             elif host.entry_path:
@@ -78,6 +83,22 @@ async def test_for_every_host_the_configuration_alone_is_printed_and_the_token_i
                 assert (await agent.get(f"/workspaces/{seat['id']}"))["name"] == "Ops"
         assert stat.S_IMODE(home.agents.stat().st_mode) == 0o700
         assert len(await admin.get(f"/workspaces/{seat['id']}/tokens")) == len(HOSTS)
+
+
+@requirement("G24")
+async def test_the_environment_of_an_agent_is_printed_for_a_shell(home: Home, port: int) -> None:
+    async with serving(home.state, port), client(port) as admin:
+        said = await home.connect("env", "--workspace", "Ops", "--create")
+        assert said.code == 0, said
+        words = [shlex.split(line) for line in said.out.splitlines()]
+        assert [word for word, _ in words] == ["export"] * 3
+        variables = dict(each.split("=", 1) for _, each in words)
+        (workspace,) = await admin.get("/workspaces")
+        assert (variables["WORKSPACE_ID"], workspace["runtime"]) == (workspace["id"], "generic-mcp")
+        assert variables["PLATFORM_URL"] == f"http://127.0.0.1:{port}"
+        async with client(port, Path(variables["MOLECULE_WORKSPACE_TOKEN_FILE"]).read_text().strip()) as agent:
+            assert (await agent.get(f"/workspaces/{workspace['id']}"))["name"] == "Ops"
+        check_one_line(await home.connect("env", "--workspace", "Ops", "--apply"), "--apply")
 
 
 @requirement("G24")
@@ -116,6 +137,7 @@ async def test_two_workspaces_go_into_one_entry_of_the_host(home: Home, port: in
 # -- applied, and back -------------------------------------------------------------------------------------------------
 
 
+SETTINGS = "project/.claude/settings.local.json"
 OWN = {
     "claude-code": '{\n  "mcpServers": {"files": {"command": "f"}}\n}\n',
     "codex": '# mine\nmodel = "x" # dear\n\n[mcp_servers.files]\ncommand = "f"\n',
@@ -145,14 +167,14 @@ async def test_what_was_applied_once_or_twice_is_undone_to_the_byte_and_its_toke
             assert b"mol_ws_" not in applied
             assert stat.S_IMODE(file.stat().st_mode) == 0o640
             twice = await home.connect(*args)
-            assert "all there already" in twice.err
+            assert "the host is configured already" in twice.err
             assert file.read_bytes() == applied
             (copy,) = file.parent.glob(f"{file.name}.before-molecule-*")
             assert (copy.read_bytes(), stat.S_IMODE(copy.stat().st_mode)) == (before[FILES[host]], 0o640)
         assert len(await admin.get(f"/workspaces/{seat['id']}/tokens")) == 1 + len(OWN)
         for host in OWN:
             said = await home.connect(host, "--undo")
-            assert (said.code, "as it was before" in said.err, "revoked" in said.err) == (0, True, True), said
+            assert (said.code, "restored" in said.err, "revoked" in said.err) == (0, True, True), said
         assert home.files() == before
         assert list(home.agents.iterdir()) == []
         assert len(await admin.get(f"/workspaces/{seat['id']}/tokens")) == 1
@@ -164,12 +186,31 @@ async def test_files_and_folders_that_were_not_there_are_gone_again(home: Home, 
     async with serving(home.state, port):
         for host in FILES:
             assert (await home.connect(host, "--workspace", "Ops", "--create", "--apply")).code == 0
-        assert (await home.connect("claude-code", "--workspace", "Ops", "--apply", "--hooks")).code == 0
-        assert sorted(home.files()) == sorted([*FILES.values(), "project/.claude/settings.local.json"])
-        for host in (*FILES, "claude-code"):
+        backup = next(name for name in home.files() if "before-molecule" in name)
+        assert sorted(home.files()) == sorted([*FILES.values(), SETTINGS, backup])
+        settings = home.read(SETTINGS)
+        assert settings["permissions"] == {"allow": ["mcp__molecule"]}
+        assert settings["enabledMcpjsonServers"] == ["molecule"]
+        assert set(settings["hooks"]) == {
+            "SessionStart",
+            "UserPromptSubmit",
+            "PermissionRequest",
+            "PostToolUse",
+            "Stop",
+        }
+        for host in FILES:
             assert (await home.connect(host, "--undo")).code == 0
         assert home.files() == {}
         assert [each.name for each in home.folder.iterdir() if each.is_dir()] == ["project"]
+
+
+@requirement("G24")
+async def test_hooks_can_be_left_out(home: Home, port: int) -> None:
+    async with serving(home.state, port):
+        args = ("claude-code", "--workspace", "Ops", "--create", "--apply", "--no-hooks")
+        assert (await home.connect(*args)).code == 0
+        assert set(home.read(SETTINGS)) == {"permissions", "enabledMcpjsonServers"}
+        assert (await home.connect("codex", "--workspace", "Ops", "--no-hooks")).code == 0
 
 
 @requirement("G24")
@@ -181,13 +222,58 @@ async def test_what_somebody_changed_since_stays_and_only_ours_is_taken_out(home
         text = file.read_text().replace('{\n  "mcpServers"', '{\n  "other": true,\n  "mcpServers"')
         file.write_text(text)
         said = await home.connect("claude-code", "--undo")
-        assert "only our entry was taken out" in said.err
+        assert "only the Molecule server was removed" in said.err
         left = home.read("project/.mcp.json")
         assert (left["other"], "WORKSPACE_ID" in left["mcpServers"]["molecule"]["env"]) == (True, True)
         said = await home.connect("claude-code", "--undo")
         assert said.code == 0
         assert home.read("project/.mcp.json") == {"other": True, "mcpServers": {}}
         assert list(home.files()) == ["project/.mcp.json"]
+
+
+@requirement("G24")
+async def test_entries_of_an_earlier_version_are_replaced_in_every_file_and_undo_stays_exact(
+    home: Home, port: int
+) -> None:
+    async with serving(home.state, port):
+        for host in FILES:
+            assert (await home.connect(host, "--workspace", "Ops", "--create", "--apply")).code == 0
+        today = home.files()
+        book = home.agents / "applied.json"
+        edits = json.loads(book.read_text())
+        workspace = HostWorkspace(edits[0]["workspace_id"], f"http://127.0.0.1:{port}", edits[0]["token_file"])
+        for edit in edits:  # as the release before wrote it
+            file, known = Path(edit["file"]), find_host(edit["host"])
+            assert known is not None
+            text = file.read_text()
+            earlier = text.replace(f"{home.launcher} ", "/opt/python -m molecule_core ")
+            if edit["what"] == "our entry":
+                named = msgspec.structs.replace(workspace, token_file=edit["token_file"])
+                earlier = add_workspace(known, earlier, ("/opt/python", "-m", "molecule_core", "mcp"), named)
+            file.write_text(earlier)
+            if edit["after"] == hashlib.sha256(text.encode()).hexdigest():
+                edit["after"] = hashlib.sha256(earlier.encode()).hexdigest()
+        book.write_text(json.dumps(edits))
+        assert str(home.launcher).encode() not in b"".join(home.files()[name] for name in (*FILES.values(), SETTINGS))
+
+        said = await home.connect("cline", "--workspace", "Ops", "--apply")
+
+        assert said.code == 0, said
+        # Not in the file that was applied, but in that of the hooks too.
+        assert said.err.count("replaced the command of an earlier version") == len(FILES)
+        assert {name: shapes(text) for name, text in home.files().items() if "before-molecule" not in name} == {
+            name: shapes(text) for name, text in today.items() if "before-molecule" not in name
+        }
+        for host in (*FILES, "cline"):
+            assert (await home.connect(host, "--undo")).code == 0
+        assert home.files() == {}
+
+
+def shapes(text: bytes) -> Any:
+    """What a configuration says, however it is written."""
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return tomllib.loads(text.decode())
 
 
 @requirement("G24")
@@ -210,7 +296,7 @@ async def test_a_file_that_cannot_be_read_is_left_alone_before_anything_is_made(
     async with serving(home.state, port), client(port) as admin:
         (home.project / ".mcp.json").write_text('{"mcpServers": ')
         said = await home.connect("claude-code", "--workspace", "Ops", "--create", "--apply")
-        check_one_line(said, ".mcp.json", "left alone", "line 1")
+        check_one_line(said, ".mcp.json", "cannot be edited", "line 1")
         assert await admin.get("/workspaces") == []
         assert (home.project / ".mcp.json").read_text() == '{"mcpServers": '
         assert not home.agents.exists()
@@ -223,7 +309,10 @@ async def test_claude_code_can_be_connected_for_all_of_a_persons_projects(home: 
         args = ("claude-code", "--workspace", "Ops", "--create", "--apply", "--hooks", "--scope", "user")
         assert (await home.connect(*args)).code == 0
         assert list(home.read(".claude.json")) == ["numStartups", "mcpServers"]
-        hooks = home.read(".claude/settings.json")["hooks"]
+        settings = home.read(".claude/settings.json")
+        assert settings["permissions"] == {"allow": ["mcp__molecule"]}
+        assert "enabledMcpjsonServers" not in settings
+        hooks = settings["hooks"]
         assert str(home.folder / ".claude.json") in hooks["SessionStart"][0]["hooks"][0]["command"]
         assert (await home.connect("claude-code", "--undo", "--scope", "user")).code == 0
         assert home.files() == {".claude.json": b'{"numStartups": 3}'}
@@ -242,8 +331,10 @@ async def test_where_nobody_is_owner_the_seats_own_token_is_asked_for_and_never_
         assert said.code == 0, said
         assert token not in said.out + said.err + server.said
         assert (home.agents / f"{seat['id']}.codex.token").read_text().strip() == token
-        check_one_line(await home.connect(*args, told="mol_ws_wrong\n", MOLECULE_ADMIN_TOKEN=""), "does not open")
-        check_one_line(await home.connect(*args, MOLECULE_ADMIN_TOKEN=""), "no token came")
+        check_one_line(
+            await home.connect(*args, told="mol_ws_wrong\n", MOLECULE_ADMIN_TOKEN=""), "cannot be used for workspace"
+        )
+        check_one_line(await home.connect(*args, MOLECULE_ADMIN_TOKEN=""), "no token was given")
         owner = await home.connect("codex", "--workspace", "Ops", MOLECULE_ADMIN_TOKEN="")
         check_one_line(owner, "MOLECULE_TOKEN", "--own-token")
 
@@ -255,17 +346,30 @@ async def test_where_nobody_is_owner_the_seats_own_token_is_asked_for_and_never_
 async def test_it_waits_until_the_agent_is_seen_and_says_how_many_tools_it_has(home: Home, port: int) -> None:
     wait = str(int(PROCESS_START_SECONDS))
     async with serving(home.state, port), client(port) as admin:
-        args = ("connect", "codex", "--workspace", "Ops", "--create", "--apply", "--wait", wait)
+        args = ("connect", "curl", "--workspace", "Ops", "--create", "--wait", wait)
         async with home.running(*args) as process:
             await process.says("waiting")
             (seat,) = await admin.get("/workspaces")
-            token = (home.agents / f"{seat['id']}.codex.token").read_text().strip()
+            token = (home.agents / f"{seat['id']}.curl.token").read_text().strip()
             async with client(port, token) as agent:
                 await agent.post("/registry/register", {"id": seat["id"], "agent_card": {"name": "C", "tools": 11}})
             assert await process.ended() == 0
             assert process.said.endswith("connected, 11 tools\n")
-        again = await home.run("connect", "codex", "--workspace", "Ops", "--wait", wait)
-        assert (again.code, again.err.splitlines()[-1]) == (0, "connected, 11 tools (it was there before)")
+
+
+@requirement("G24")
+async def test_a_process_of_another_host_is_not_the_one_that_was_connected(home: Home, port: int) -> None:
+    async with serving(home.state, port), client(port) as admin:
+        assert (await home.connect("curl", "--workspace", "Ops", "--create")).code == 0
+        (ops,) = await admin.get("/workspaces")
+        token = (home.agents / f"{ops['id']}.curl.token").read_text().strip()
+        async with client(port, token) as other:
+            await other.post("/registry/register", {"id": ops["id"], "agent_card": {"name": "Other", "tools": 31}})
+            said = await home.run("connect", "codex", "--workspace", "Ops", "--apply", "--wait", "1")
+            assert said.code == 3
+            assert "Not yet connected: Codex has not started the server within 1 s" in said.err
+            async with home.running("connect", "curl", "--workspace", "Ops", "--wait", "1") as again:
+                assert await again.ended() == 3, again.said
 
 
 @requirement("G24")
@@ -293,7 +397,7 @@ async def test_a_token_that_ends_while_it_waits_is_said_in_one_line(home: Home, 
         (seat,) = await admin.get("/workspaces")
         await admin.post(f"/workspaces/{seat['id']}/external/rotate")
         assert await process.ended() == 2
-        assert "all is configured, but the server lets nobody in" in process.said.splitlines()[-1]
+        assert "the host is configured, but the server rejects its token" in process.said.splitlines()[-1]
         assert "Traceback" not in process.said
 
 
@@ -302,14 +406,45 @@ async def test_who_does_not_come_in_time_is_said_with_an_exit_code_of_its_own(ho
     async with serving(home.state, port):
         said = await home.run("connect", "curl", "--workspace", "Ops", "--create", "--wait", "1")
         assert said.code == 3
-        assert "Nobody came within 1 s" in said.err
+        assert "Not yet connected: curl has not started" in said.err
 
 
 @requirement("G24", "O1")
 async def test_what_does_not_fit_is_one_line(home: Home, port: int) -> None:
-    check_one_line(await home.connect("codex", "--workspace", "Ops"), "no server answers", "--server")
+    check_one_line(await home.connect("codex", "--workspace", "Ops"), "no server responds", "--server")
     check_one_line(await home.connect("codex", "--workspace", "Ops", "--hooks"), "Codex", "--hooks")
     check_one_line(await home.connect("curl", "--workspace", "Ops", "--apply"), "curl", "--apply")
     async with serving(home.state, port):
         refused = await home.connect("codex", "--workspace", "Ops", MOLECULE_ADMIN_TOKEN="x" * 40)
         check_one_line(refused, "invalid")
+
+
+# -- the host is asked -------------------------------------------------------------------------------------------------
+
+
+async def asked(home: Home, program: str, seconds: str = "60") -> tuple[int, str]:
+    """`molecule connect codex --apply` on a machine whose `codex` is this shell program."""
+    folder = home.folder / "programs"
+    folder.mkdir(exist_ok=True)
+    (folder / "codex").write_text(f"#!/bin/sh\n{program}\n")
+    (folder / "codex").chmod(0o755)
+    args = ("codex", "--workspace", "Ops", "--create", "--apply", "--host-seconds", seconds)
+    said = await home.connect(*args, PATH=f"{folder}:{os.environ['PATH']}")
+    return said.code, said.err.splitlines()[-1]
+
+
+@requirement("G24")
+async def test_what_the_installed_host_says_of_the_server_is_printed(home: Home, port: int) -> None:
+    lists = (
+        'echo "$@" $(basename "$PWD"); printf "Name  Status\\n\\033[1m  \\342\\234\\223 molecule \\033[0m enabled\\n"'
+    )
+    async with serving(home.state, port):
+        assert await asked(home, lists) == (0, "Codex lists it: ✓ molecule  enabled")
+        for broken in ("echo 'Error: line 3: url is not supported' >&2; exit 1", "echo 'No servers: molecules'"):
+            code, line = await asked(home, broken)
+            assert code == 2
+            assert "Codex does not list the server (codex mcp list ended with" in line
+            assert "url is not supported" in line or "No servers: molecules" in line
+            assert "--undo" in line
+        code, line = await asked(home, "sleep 600 & wait", "1")
+        assert (code, "lists it" in line) == (0, False)

@@ -13,14 +13,15 @@ import pytest
 
 from molecule_core.client import jsonc_edit
 from molecule_core.tools.host_config import HOSTS, Host, find_host
-from proofs.harness.ports import free_port
-from tests.agent.hosting import Agent
-from tests.agent.hosting import environment as agents_environment
-from tests.cli.hosts import Home
+from testing.connect_home import Home
+from testing.hostile_modules import HostileModules
+from testing.mcp_host import Agent
+from testing.mcp_host import environment as agents_environment
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
+from testing.waits import PROCESS_START_SECONDS
 from tests.cli.test_connect import FILES
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
-from tests.waits import PROCESS_START_SECONDS
 
 WAIT = str(int(PROCESS_START_SECONDS))
 
@@ -48,12 +49,12 @@ def entry_in(host: Host, text: str) -> tuple[list[str], dict[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def hosted(host: Host, text: str, folder: Path, **more: str) -> AsyncIterator[Agent]:
-    """What a host starts that has this configuration."""
+async def hosted(host: Host, text: str, folder: Path, cwd: Path = Path("/"), **more: str) -> AsyncIterator[Agent]:
+    """What a host starts that has this configuration and is opened in the folder `cwd`."""
     command, told = entry_in(host, text)
     env = {**agents_environment(folder / f"state of {host.name}", **told), **more}
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd="/")
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd)
     agent = Agent(process)
     try:
         await agent.greet(host.name)
@@ -67,12 +68,13 @@ async def hosted(host: Host, text: str, folder: Path, **more: str) -> AsyncItera
 async def test_what_is_applied_starts_an_agent_that_is_seen_with_its_tools_reads_and_answers(
     home: Home, port: int, host: Host
 ) -> None:
+    hostile = HostileModules(home.project, home.folder / "executed")
     async with serving(home.state, port), client(port) as admin:
         args = ("connect", host.name, "--workspace", "Ops", "--create", "--apply", "--wait", WAIT)
         async with home.running(*args) as connecting:
             await connecting.says("waiting")
             text = (home.folder / FILES[host.name]).read_text()
-            async with hosted(host, text, home.folder) as agent:
+            async with hosted(host, text, home.folder, home.project) as agent:
                 tools = (await agent.request("tools/list"))["tools"]
                 assert await connecting.ended() == 0, connecting.said
                 assert connecting.said.splitlines()[-1] == f"connected, {len(tools)} tools"
@@ -83,6 +85,7 @@ async def test_what_is_applied_starts_an_agent_that_is_seen_with_its_tools_reads
                 await agent.call("reply_to_workspace", text="I am.", activity_id=message["activity_id"])
                 chat = await admin.get(f"/workspaces/{seat['id']}/chat-history")
                 assert [each["content"] for each in chat["messages"]] == ["are you there?", "I am."]
+    assert hostile.executed == []
 
 
 @requirement("G24")
@@ -114,7 +117,7 @@ async def test_what_the_page_says_works_by_hand_as_it_is_written(home: Home, por
         line = f'cd "$HOME" && {{ {keep["text"]}; }} < paste'
         async with started("sh", "-c", line, env=on_path) as process:
             assert (await process.ended(), process.said) == (0, "")
-        async with hosted(host, paste["text"], home.folder, **on_path) as agent:
+        async with hosted(host, paste["text"], home.folder, Path("/"), **on_path) as agent:
             await admin.send(seat["id"], "by hand?")
             assert (await agent.next())["text"] == "by hand?"
 
@@ -156,8 +159,13 @@ async def test_the_lines_for_langchain_give_a_program_the_tools_of_the_seat(home
             "print(waiting)\n"
         )
         env = agents_environment(home.folder / "program")
-        async with started(sys.executable, "-c", program, env=env) as process:
-            assert await process.ended() == 0, process.said
-            assert "are you there?" in await process.output()
+        async with home.running("connect", "langchain", "--workspace", "Ops", "--wait", WAIT) as connecting:
+            await connecting.says("waiting")
+            async with started(sys.executable, "-c", program, env=env) as process:
+                assert await process.ended() == 0, process.said
+                assert "are you there?" in await process.output()
+            assert await connecting.ended() == 0, connecting.said
+        assert connecting.said.splitlines()[-1].startswith("connected")
+        assert (await admin.get(f"/workspaces/{seat['id']}"))["status"] == "online"
         chat = await admin.get(f"/workspaces/{seat['id']}/chat-history")
         assert [each["content"] for each in chat["messages"]] == ["are you there?", "I am."]

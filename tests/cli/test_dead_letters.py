@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiClient
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
+from testing.waits import PROCESS_START_SECONDS
 from tests.requirements import requirement
-from tests.waits import PROCESS_START_SECONDS
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ async def test_without_a_server_or_a_token_one_line_says_what_to_do(state: Path)
     port = free_port()
     code, out, said = await letters(state, port, "list")
     assert (code, out) == (2, "")
-    assert said.startswith("molecule: the command failed: no server answers on ")
+    assert said.startswith("molecule: the command failed: no server responds at ")
     assert len(said.splitlines()) == 1
     env = {name: value for name, value in environment(state, port).items() if name != "MOLECULE_ADMIN_TOKEN"}
     async with started(MOLECULE, "dead-letters", "list", env=env) as process:
         assert await process.ended() == 2
-        assert "holds no admin token" in process.said
+        assert "there is no admin token in" in process.said

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from molecule_core.instructions.builtin_templates import BUILT_IN_VERSION
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 
@@ -43,15 +43,15 @@ async def test_a_person_lists_writes_tries_and_chooses_templates(state: Path, po
         assert out.splitlines()[1] == f"codex-default  version {BUILT_IN_VERSION}  built in  chosen by 0, default for 1"
 
         code, out, said = await instructions(state, port, "check", str(draft))
-        assert (code, "it can be saved" in out) == (0, True)
+        assert (code, "valid; the instructions" in out) == (0, True)
         assert "warning: lines[0], line 1: {kind} is plain text" in said
         code, _, said = await instructions(state, port, "check", str(broken))
         assert (code, "lines[0], line 2: '.upper ' is not part of the language" in said) == (2, True)
 
         code, out, _ = await instructions(state, port, "set", "terse", str(draft), "--note", "shorter")
-        assert (code, out) == (0, "terse version 1 is in force")
+        assert (code, out) == (0, "terse version 1 is active")
         assert (await instructions(state, port, "set", "terse", str(draft), "--later"))[1] == "terse version 2 is saved"
-        assert (await instructions(state, port, "restore", "terse", "2"))[1] == "terse version 2 is in force"
+        assert (await instructions(state, port, "restore", "terse", "2"))[1] == "terse version 2 is active"
         code, out, _ = await instructions(state, port, "show", "terse", "--versions")
         assert [line.split()[0] for line in out.splitlines()] == ["2", "1"] and out.endswith("shorter")
 
@@ -60,23 +60,23 @@ async def test_a_person_lists_writes_tries_and_chooses_templates(state: Path, po
         assert shown["parts"] == {"lines": ["{{ kind }}: be brief, {kind}."]}
         again = tmp_path / "again.json"
         again.write_text(out)
-        assert (await instructions(state, port, "set", "terse", str(again)))[1] == "terse version 3 is in force"
+        assert (await instructions(state, port, "set", "terse", str(again)))[1] == "terse version 3 is active"
 
-        assert (await instructions(state, port, "assign", "Ops", "terse"))[1] == "Ops is told with terse version 3"
+        assert (await instructions(state, port, "assign", "Ops", "terse"))[1] == "Ops uses terse version 3"
         code, out, said = await instructions(state, port, "preview", "Ops", "--kind", "peer_agent")
         assert code == 0 and "\npeer_agent: be brief, {kind}.\n" in out and "mcp__molecule.reply_to_workspace" in out
         assert said.startswith("(terse@3, full, about ")
         told = await instructions(state, port, "assign", "Ops", "--file", str(draft))
-        assert "Ops is told with workspace:" in told[1]
+        assert "Ops uses workspace:" in told[1]
         assert (await instructions(state, port, "assign", "Ops", "--none"))[
             1
-        ] == f"Ops is told with codex-default version {BUILT_IN_VERSION}"
+        ] == f"Ops uses codex-default version {BUILT_IN_VERSION}"
 
         code, _, said = await instructions(state, port, "assign", "Ops")
-        assert (code, "exactly one of them" in said) == (2, True)
+        assert (code, "exactly one of TEMPLATE_ID, --file and --none is required" in said) == (2, True)
         code, _, said = await instructions(state, port, "preview", "Nobody")
-        assert (code, "there are 0 workspaces 'Nobody'" in said) == (2, True)
+        assert (code, "workspace 'Nobody' does not exist" in said) == (2, True)
         code, _, said = await instructions(state, port, "list", "--org", "Nobody")
-        assert (code, "there is no organisation named 'Nobody'" in said) == (2, True)
+        assert (code, "organisation 'Nobody' does not exist" in said) == (2, True)
     code, _, said = await instructions(state, port, "list")
-    assert (code, "no server answers on" in said) == (2, True)
+    assert (code, "no server responds at" in said) == (2, True)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
-from tests.journeys.rawhttp import Reply, ask
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
+from testing.raw_http import Reply, ask
+from testing.running_server import ADMIN_TOKEN
+from testing.waits import PROCESS_START_SECONDS
 from tests.requirements import requirement
-from tests.running import ADMIN_TOKEN
-from tests.waits import PROCESS_START_SECONDS
 
 
 @pytest.fixture
@@ -74,14 +74,14 @@ async def test_a_link_is_for_the_organisation_and_the_person_that_are_named(stat
         reply = await log_in(port, url)
         assert (reply.json["user"]["name"], reply.json["org"]["name"]) == ("Grace", "Second one")
         check_one_line(await link(state, port, "--org", "No such"), "organisation", "No such", "Default", "Second one")
-        check_one_line(await link(state, port, "--org", "Second one", "--person", "Alan"), "person", "Ada", "Grace")
+        check_one_line(await link(state, port, "--org", "Second one", "--person", "Zoe"), "person", "Ada", "Grace")
         check_one_line(await link(state, port, "--person", "Ada"), "person", "Ada")
         assert len(await admin.get(f"/orgs/{org['id']}/people")) == 2
 
 
 @requirement("C74", "O1")
 async def test_no_server_or_another_ones_token_is_said_in_one_line(state: Path, port: int) -> None:
-    check_one_line(await link(state, port), "no server answers", str(port), "--port")
+    check_one_line(await link(state, port), "no server responds", str(port), "--server")
     async with serving(state, port):
         check_one_line(await link(state, port, MOLECULE_ADMIN_TOKEN="x" * 40), "cannot create a login link")
         code, out, err = await link(state, port)

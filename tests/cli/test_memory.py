@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.api import ApiClient
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 
@@ -43,23 +43,23 @@ async def test_a_person_lists_searches_and_has_forgotten_what_an_agent_remembers
         lines = out.splitlines()
         assert (code, len(lines)) == (0, 2)
         assert lines[0].endswith("LOCAL   garden  Ops: the plum is not")
-        assert lines[1].startswith(first["id"]) and lines[1].endswith("TEAM    general  Ops: The kiwi is  [31m ripe")
+        assert lines[1].startswith(first["id"]) and lines[1].endswith("TEAM    general  Ops: The kiwi is ripe")
         assert (await memory(state, port, "list", "Ops", "--scope", "team"))[1] == lines[1]
         assert (await memory(state, port, "list", "Ops", "--namespace", "garden"))[1] == lines[0]
         assert (await memory(state, port, "search", answer["id"], "ripe", "KIW"))[1] == lines[1]
         assert (await memory(state, port, "search", "Ops", "cellar"))[1] == "no memories"
         _, keys, _ = await memory(state, port, "keys", "Ops")
-        assert keys.startswith("turn  version 1, until ") and keys.endswith('  {"of":"Ada"}')
-        assert (await memory(state, port, "forget", "Ops", first["id"]))[:2] == (0, "forgotten")
+        assert keys.startswith("turn  version 1, expires ") and keys.endswith('  {"of":"Ada"}')
+        assert (await memory(state, port, "forget", "Ops", first["id"]))[:2] == (0, "deleted")
         assert (await memory(state, port, "list", "Ops"))[1] == lines[0]
 
         code, _, said = await memory(state, port, "forget", "Ops", first["id"])
         assert (code, "memory not found" in said) == (2, True)
         code, _, said = await memory(state, port, "list", "Nobody")
-        assert (code, "there is no workspace 'Nobody'" in said) == (2, True)
+        assert (code, "workspace 'Nobody' does not exist" in said) == (2, True)
         other = await admin.post("/orgs", {"name": "Elsewhere"})
         await admin.post("/workspaces", {"name": "Ops", "org_id": other["id"]})
         code, _, said = await memory(state, port, "list", "Ops")
-        assert (code, "2 workspaces are named 'Ops'; take an id" in said) == (2, True)
+        assert (code, "2 workspaces are named 'Ops'. Use an id" in said) == (2, True)
     code, _, said = await memory(state, port, "list", "Ops")
-    assert (code, "no server answers" in said) == (2, True)
+    assert (code, "no server responds" in said) == (2, True)

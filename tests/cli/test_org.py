@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.org_file import parse_org_file
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 COMPANY = """
@@ -66,18 +66,18 @@ async def test_a_file_is_planned_applied_and_written_down_again(
         code, out, _ = await org(state, port, "plan", file)
         assert (code, out.splitlines()[0], out.splitlines()[-1]) == (
             2,
-            "+ the organisation Acme",
-            "3 to make, 0 to change, 0 to move, 0 to remove",
+            "+ organisation Acme",
+            "3 to create, 0 to change, 0 to move, 0 to remove",
         )
         assert [each["name"] for each in await admin.get("/orgs")] == ["Default"]
 
         code, out, err = await org(state, port, "apply", file, "--tokens-dir", tokens)
         assert (code, err) == (0, "")
-        assert out.endswith("The organisation is as the file says.\n")
+        assert out.endswith("The organisation matches the file.\n")
         assert "mol_ws_" not in out
-        assert (await org(state, port, "plan", file))[:2] == (0, "Nothing differs.\n")
+        assert (await org(state, port, "plan", file))[:2] == (0, "No changes.\n")
         code, out, _ = await org(state, port, "apply", file)
-        assert (code, out) == (0, "The organisation is as the file says.\n")
+        assert (code, out) == (0, "The organisation matches the file.\n")
 
         acme = next(each for each in await admin.get("/orgs") if each["name"] == "Acme")
         rows = {row["name"]: row for row in await admin.get("/workspaces", org_id=acme["id"])}
@@ -100,7 +100,7 @@ async def test_without_a_folder_a_token_is_shown_this_once(state: Path, port: in
         _, out, _ = await org(state, port, "apply", file)
         shown = [line.split(": ")[1] for line in out.splitlines() if line.startswith("  token of ")]
         assert len(shown) == 3
-        assert "token of Lead / Dev, shown this once" in out
+        assert "token of Lead / Dev, shown only once" in out
         async with client(port, shown[0]) as agent:
             assert (await agent.get("/openapi.json"))["openapi"]
         assert not any(token in server.said for token in shown)
@@ -117,12 +117,12 @@ async def test_removals_need_a_yes_where_nobody_can_be_asked(state: Path, port: 
             "~ Lead: name 'Lead' -> 'Boss'",
             "- Lead / Dev",
             "- Desk",
-            "0 to make, 1 to change, 0 to move, 2 to remove",
+            "0 to create, 1 to change, 0 to move, 2 to remove",
         ]
         code, _, err = await org(state, port, "apply", file)
         assert (code, err) == (
             1,
-            "molecule: the command failed: 2 workspaces would be removed; repeat with --yes if that is meant\n",
+            "molecule: the command failed: 2 workspaces would be removed. To confirm, run this again with --yes.\n",
         )
         acme = next(each for each in await admin.get("/orgs") if each["name"] == "Acme")
         assert len(await admin.get("/workspaces", org_id=acme["id"])) == 3
@@ -153,11 +153,11 @@ async def test_what_goes_wrong_is_one_line_and_no_difference(state: Path, port: 
         assert err.startswith("molecule: the command failed: ")
         return err
 
-    assert "no server answers" in await line("plan", file)
+    assert "no server responds" in await line("plan", file)
     assert "cannot be read" in await line("plan", file.with_name("nothing.toml"))
     assert "MOLECULE_TOKEN" in await line("plan", file, MOLECULE_ADMIN_TOKEN="")
     file.write_text("name = 1")
     assert "cannot be used" in await line("apply", file)
     async with serving(state, port):
-        assert "no organisation named 'No such'" in await line("export", "--org", "No such")
+        assert "organisation 'No such' does not exist" in await line("export", "--org", "No such")
         assert "401" in await line("export", MOLECULE_ADMIN_TOKEN="x" * 40)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proofs.harness.ports import free_port
-from tests.journeys.processes import MOLECULE, client, environment, serving, started
+from testing.ports import free_port
+from testing.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 
@@ -60,7 +60,7 @@ async def test_a_thread_is_started_shown_driven_and_closed_from_a_shell(state: P
         code, out, _ = await shell("list", *mine, "--state", "open")
         assert (code, out.split()[0], "(Desk)" in out) == (0, thread, True)
         _, out, _ = await shell("show", thread)
-        assert "  You are Ops." in out.splitlines() and "  [2JBe kind." in out.splitlines() and "\x1b" not in out
+        assert "  You are Ops." in out.splitlines() and "  Be kind." in out.splitlines() and "\x1b" not in out
         _, out, _ = await shell("show", thread, "--sight")
         assert out.splitlines()[0].startswith("developer base 1 (")
         assert "turn_accepted" in (await shell("show", thread, "--log"))[1]
@@ -76,7 +76,7 @@ async def test_a_thread_is_started_shown_driven_and_closed_from_a_shell(state: P
         born = {"call_id": "c", "task_name": "part", "message": "do a part"}
         await admin.post(f"/threads/{thread}/agents/spawn", born)
         _, out, said = await agent("tree", thread)
-        assert [each.split()[3] for each in out.splitlines()] == ["root", "root/part"] and "at work 1" in said
+        assert [each.split()[3] for each in out.splitlines()] == ["root", "root/part"] and "active threads 1" in said
         fork = await agent.told("fork", thread, "--nickname", "Other")
         assert (fork["forked_from"]["thread_id"], fork["base"]["item_id"]) == (thread, item["base"]["item_id"])
         assert (await agent("interrupt", thread))[0] == 0
@@ -102,7 +102,7 @@ async def test_what_cannot_be_done_with_a_thread_is_said_in_one_line(state: Path
             (shell, "thread not found", ["show", "nobody"], 2),
             (shell, "--workspace", ["list"], 2),
             (shell, "cannot be read", ["start", "--workspace", ops["id"], "--base", str(state / "none")], 2),
-            (shell, "take one of", ["show", "x", "--sight", "--log"], 2),
+            (shell, "cannot be combined", ["show", "x", "--sight", "--log"], 2),
             (agent, "thread not found", ["close", "nobody"], 1),
         ):
             found, out, said = await who(*args)

@@ -9,11 +9,11 @@ import pytest
 
 from molecule_core.cli import COMMANDS
 from molecule_core.tools.registry import TOOLS
-from tests.elsewhere import leading_to, other_server
-from tests.journeys.processes import MOLECULE, ROOT, environment
+from testing.processes import MOLECULE, ROOT, environment
+from testing.running_server import Running, Seat, running
+from testing.waits import PROCESS_START_SECONDS
+from tests.other_servers import leading_to, other_server
 from tests.requirements import requirement
-from tests.running import Running, Seat, running
-from tests.waits import PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 Said = tuple[int, str, str]
@@ -91,7 +91,7 @@ async def test_of_several_seats_one_is_named_and_tokens_come_from_the_environmen
     _, out, _ = await molecule(tmp_path, "info", "--workspace", there.id, env=env)
     assert "name: There" in out
     code, _, err = await molecule(tmp_path, "info", "--workspace", "elsewhere", env=env)
-    assert (code, "none of yours" in err) == (2, True)
+    assert (code, "not one of yours" in err) == (2, True)
 
     file = tmp_path / "token"
     file.write_text(here.token + "\n")
@@ -129,10 +129,10 @@ async def test_a_handle_and_words_are_all_that_a_shell_needs_to_answer(tmp_path:
 async def test_what_is_called_wrongly_ends_with_2_and_one_line(server: Running, tmp_path: Path) -> None:
     env = single(await server.seat("Ops"), server)
     for args, said in (
-        (("tool", "delegate_tusk"), "there is no tool 'delegate_tusk'; there are: reply, decline"),
+        (("tool", "delegate_tusk"), "tool 'delegate_tusk' does not exist. Use one of: reply, decline"),
         (("tool", "inbox_peek", "--json", "{"), "--json is not JSON"),
         (("tool", "inbox_peek", "--json", "[]"), "the arguments must be a JSON object"),
-        (("tool", "send_message_to_user", "--json", '{"text": "hi"}'), "It needs message"),
+        (("tool", "send_message_to_user", "--json", '{"text": "hi"}'), "Required: message"),
     ):
         code, out, err = await molecule(tmp_path, *args, env=env)
         assert (code, out, said in err, err.count("\n")) == (2, "", True, 0)
@@ -160,7 +160,7 @@ async def test_an_answer_that_met_a_redirect_was_not_sent_and_the_place_that_it_
         env = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "a-token", "PLATFORM_URL": other.url}
         code, out, err = await molecule(tmp_path, "reply", "m1-abcde", "hello", env=env)
     assert (code, out) == (1, "")
-    assert "leads to https://molecule.example/, which is not followed" in err and len(err.splitlines()) == 1
+    assert "redirects to https://molecule.example/, and redirects are not" in err and len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("body", ["<p>We are back soon</p>", '{"hello": "world"}'])
@@ -169,7 +169,7 @@ async def test_an_answer_that_a_page_was_shown_for_was_not_sent(tmp_path: Path, 
         env = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "a-token", "PLATFORM_URL": other.url}
         code, out, err = await molecule(tmp_path, "reply", "m1-abcde", "hello", env=env)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
-    assert ("is no Molecule server" if body.startswith("<") else "does not know") in err
+    assert ("is not a Molecule server" if body.startswith("<") else "server's response is unknown") in err
 
 
 async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine: str) -> None:

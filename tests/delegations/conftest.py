@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from tests.answers.office import Office
-from tests.clocks import FakeClock
-from tests.delegations.entrances import NAMES, Entrance, Giving, entrances
-from tests.delivery.agents import Desk
-from tests.engines import Engine
-from tests.running import running
+from testing.clocks import FakeClock
+from testing.delegation_entrances import NAMES, Entrance, Giving, entrances
+from testing.engines import Engine
+from testing.message_world import MessageWorld
+from testing.push_agents import PushNetwork
+from testing.running_server import running
 
 
 @pytest.fixture
-async def office(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Office]:
-    """An office whose agents are told how to answer."""
-    net = Desk()
+async def world(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[MessageWorld]:
+    """A server that sends its agents instructions."""
+    net = PushNetwork()
     told: dict[str, Any] = {"push_instructions_enabled": True, "instruction_adaptive": True}
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, **told) as server:
-        yield Office(server, await server.person(), clock, net)
+        yield MessageWorld(server, await server.person(), clock, net)
 
 
 @pytest.fixture(params=NAMES)
@@ -31,8 +31,8 @@ def entrance(request: pytest.FixtureRequest) -> Entrance:
 
 
 @pytest.fixture
-async def giving(entrance: Entrance, office: Office) -> AsyncIterator[Giving]:
-    """The office through each entrance in turn."""
-    through = Giving(office, entrance)
+async def giving(entrance: Entrance, world: MessageWorld) -> AsyncIterator[Giving]:
+    """The world through each entrance in turn."""
+    through = Giving(world, entrance)
     yield through
     await through.close()

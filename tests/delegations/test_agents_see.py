@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
-from tests.answers.office import Office
-from tests.delegations.work import begin, row_of
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
+from testing.delegation_steps import begin, row_of
+from testing.message_world import MessageWorld
+from testing.running_server import Seat
+from tests.instructions.tokenizer import tokens
 from tests.requirements import requirement
-from tests.running import Seat
-from tests.telling.tokenizer import tokens
-from tests.tools.seats import Sitting
+from tests.tools.tool_callers import Sitting
 
 
-async def seated(office: Office, name: str) -> tuple[Seat, Sitting]:
+async def seated(world: MessageWorld, name: str) -> tuple[Seat, Sitting]:
     """A workspace whose agent has all tools, and those."""
-    seat = await office.server.seat(name, runtime="claude-code")
+    seat = await world.server.seat(name, runtime="claude-code")
     card = {"name": name, "loaded_mcp_tools": list(ALL_TOOL_NAMES)}
     await seat.api.post("/registry/register", {"id": seat.id, "agent_card": card})
     return seat, Sitting(seat)
@@ -26,9 +26,9 @@ async def next_of(agent: Sitting) -> dict[str, Any]:
 
 
 @requirement("D6", "D7", "D12")
-async def test_who_works_on_a_task_and_who_gave_it_know_which_one_a_message_is_about(office: Office) -> None:
-    (lead, giver), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
-    delegation_id = (await begin(office, lead, ops, "sort the mail")).row.id
+async def test_who_works_on_a_task_and_who_gave_it_know_which_one_a_message_is_about(world: MessageWorld) -> None:
+    (lead, giver), (ops, worker) = await seated(world, "Lead"), await seated(world, "Ops")
+    delegation_id = (await begin(world, lead, ops, "sort the mail")).row.id
 
     task = await next_of(worker)
     assert (task["kind"], task["delegation_id"], task["peer_id"]) == ("delegation", delegation_id, lead.id)
@@ -44,24 +44,24 @@ async def test_who_works_on_a_task_and_who_gave_it_know_which_one_a_message_is_a
     assert (result["text"], result["intent"]) == ("sorted", "inform")
     assert "report_progress" not in result["instructions"]["text"]
     assert (await giver("inbox_pop", activity_id=result["activity_id"]))["removed"] is True
-    assert (await row_of(office, delegation_id)).result == "sorted"
+    assert (await row_of(world, delegation_id)).result == "sorted"
 
 
 @requirement("D14", "M28")
-async def test_a_task_comes_without_the_short_time_in_which_questions_are_to_be_answered(office: Office) -> None:
-    (lead, _), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
-    await begin(office, lead, ops, "sort the mail")
+async def test_a_task_comes_without_the_short_time_in_which_questions_are_to_be_answered(world: MessageWorld) -> None:
+    (lead, _), (ops, worker) = await seated(world, "Lead"), await seated(world, "Ops")
+    await begin(world, lead, ops, "sort the mail")
     task = await next_of(worker)
     assert task["kind"] == "delegation" and "due_at" not in task["instructions"]
-    assert ", due " not in task["instructions"]["text"] and "An answer is due;" in task["instructions"]["text"]
-    await office.ask(ops, "a question", lead)
+    assert ", due " not in task["instructions"]["text"] and "It needs an answer." in task["instructions"]["text"]
+    await world.ask(ops, "a question", lead)
     assert "due_at" in (await next_of(worker))["instructions"]
 
 
 @requirement("D17")
-async def test_a_plain_message_that_names_a_task_is_none(office: Office) -> None:
-    (lead, _), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
-    await office.ask(ops, "a word beside it", lead, delegation_id="d-1")
+async def test_a_plain_message_that_names_a_task_is_none(world: MessageWorld) -> None:
+    (lead, _), (ops, worker) = await seated(world, "Lead"), await seated(world, "Ops")
+    await world.ask(ops, "a word beside it", lead, delegation_id="d-1")
     message = await next_of(worker)
     assert (message["kind"], message.get("delegation_id", "")) == ("peer_agent", "")
     assert "report_progress" not in message["instructions"]["text"]

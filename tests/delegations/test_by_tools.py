@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.answers.office import Office
-from tests.endpoint.hosts import ERAS, Era, hosted
-from tests.journeys.patience import bounded, eventually, until_waiting
+from testing.mcp_clients import ERAS, Era, hosted
+from testing.message_world import MessageWorld
+from testing.running_server import Seat
+from testing.waits import bounded, eventually, until_waiting
 from tests.requirements import requirement
-from tests.running import Seat
-from tests.tools.seats import Sitting
+from tests.tools.tool_callers import Sitting
 
 
 async def works(seat: Seat, text: str) -> str:
@@ -36,8 +36,8 @@ async def all_that_came(agent: Sitting, told: dict[str, Any]) -> list[str]:
 
 
 @requirement("D7", "D10")
-async def test_a_task_that_is_answered_while_its_giver_waits_is_told_once(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
+async def test_a_task_that_is_answered_while_its_giver_waits_is_told_once(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
     giver = Sitting(lead)
     waiting = asyncio.create_task(giver("delegate_task", workspace_id=ops.id, task="Make tea", wait=60))
     await begun(lead)
@@ -52,21 +52,21 @@ async def test_a_task_that_is_answered_while_its_giver_waits_is_told_once(office
 
 
 @requirement("D9", "D10")
-async def test_the_same_task_is_not_begun_twice_while_it_is_open(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
+async def test_the_same_task_is_not_begun_twice_while_it_is_open(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
     giver = Sitting(lead)
     given = {"workspace_id": ops.id, "task": "Make tea"}
     told = [await giver("delegate_task_async", **given), await giver("delegate_task", **given, wait=0)]
     assert len({each["task_id"] for each in told}) == 1
     assert [each["idempotent_hit"] for each in told] == [False, True]
-    assert "given already" in told[1]["note"]
+    assert "already delegated" in told[1]["note"]
     assert len(await ops.api.get(f"/workspaces/{ops.id}/delegations", direction="in")) == 1
 
 
 @requirement("G12")
-async def test_of_two_workspaces_the_one_that_reaches_the_peer_delegates(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    below = await office.server.seat("Below", parent_id=ops.id)
+async def test_of_two_workspaces_the_one_that_reaches_the_peer_delegates(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
+    below = await world.server.seat("Below", parent_id=ops.id)
     agent = Sitting(lead, ops)
     told = await agent("delegate_task_async", workspace_id=below.id, task="Make tea")
     assert told["workspace_id"] == ops.id
@@ -75,12 +75,14 @@ async def test_of_two_workspaces_the_one_that_reaches_the_peer_delegates(office:
 
 @requirement("X3", "D9", "D10", "G13")
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_of_mcp_that_gives_up_and_repeats_its_call_has_given_one_task(office: Office, era: Era) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
+async def test_a_client_of_mcp_that_gives_up_and_repeats_its_call_has_given_one_task(
+    world: MessageWorld, era: Era
+) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
     given = {"workspace_id": ops.id, "task": "Make tea", "wait": 300}
     meta: Any = {"claudecode/toolUseId": "toolu_1"}
     path = f"/workspaces/{lead.id}/delegations"
-    async with hosted(office.server, lead.token, era) as host:
+    async with hosted(world.server, lead.token, era) as host:
         for _ in range(3):
             waiting = asyncio.create_task(host.client.call_tool("delegate_task", given, meta=meta))
             await begun(lead)
@@ -97,8 +99,10 @@ async def test_a_client_of_mcp_that_gives_up_and_repeats_its_call_has_given_one_
 
 @requirement("D10", "D12", "G13")
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_of_mcp_that_waits_is_told_in_each_slice_how_far_the_peer_is(office: Office, era: Era) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
+async def test_a_client_of_mcp_that_waits_is_told_in_each_slice_how_far_the_peer_is(
+    world: MessageWorld, era: Era
+) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
     agent, told = Sitting(ops), []
 
     async def progressed(value: float, total: float | None, message: str | None) -> None:
@@ -106,37 +110,37 @@ async def test_a_client_of_mcp_that_waits_is_told_in_each_slice_how_far_the_peer
 
     async def heard(count: int) -> None:
         async def look() -> int:
-            await office.clock.advance(0)
+            await world.clock.advance(0)
             return len(told)
 
         await eventually(look, lambda found: found >= count)
 
-    async with hosted(office.server, lead.token, era) as host:
+    async with hosted(world.server, lead.token, era) as host:
         given = {"workspace_id": ops.id, "task": "Make tea", "wait": 120}
         call: Any = host.client.call_tool("delegate_task", given, progress_callback=progressed)  # type: ignore[arg-type]
         waiting = asyncio.create_task(call)
         await begun(lead)
-        await until_waiting(office.server.server, 1)
-        await office.clock.advance(20)
+        await until_waiting(world.server.server, 1)
+        await world.clock.advance(20)
         await heard(1)
-        await until_waiting(office.server.server, 1)
-        await office.clock.advance(1)
+        await until_waiting(world.server.server, 1)
+        await world.clock.advance(1)
         task = (await agent("wait_for_message", timeout_secs=0))["message"]
         await heard(2)  # it stands otherwise now, which is told at once
-        await until_waiting(office.server.server, 1)
-        await office.clock.advance(1)
+        await until_waiting(world.server.server, 1)
+        await world.clock.advance(1)
         await agent("report_progress", task_id=task["delegation_id"], current_step="boils water", percent=40)
         await heard(3)
         await agent("report_progress", task_id=task["delegation_id"], current_step="pours", tools_used=["kettle"])
         for _ in range(2):
-            await until_waiting(office.server.server, 1)
-            await office.clock.advance(20)
+            await until_waiting(world.server.server, 1)
+            await world.clock.advance(20)
         await heard(5)
         await agent("reply", handle=task["instructions"]["reply_handle"], text="Two cups.")
         result = (await bounded(waiting)).structured_content
     assert (result["settled"], result["result"], result["delivered"]) == (True, "Two cups.", "here")
     words = [message for _, _, message in told]
-    assert words[:3] == ["waiting for the peer", "taken by the peer", "boils water (40 %)"]
-    assert set(words[3:]) == {"pours"}
+    assert words[:3] == ["waiting for the peer", "picked up by the peer", "boils water (40 %)"]
+    assert set(words[3:]) == {"pours (40 %)"}  # what a report leaves out stays
     assert [value for value, _, _ in told] == sorted(value for value, _, _ in told)
     assert {total for _, total, _ in told} == {120}

@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import DelegationStatus
 from molecule_core.messages.events import DeliveryFailed, MessageAnswered, MessagesReleased, PushAccepted
 from molecule_core.messages.model import Sender
-from tests.answers.office import Office, reply
-from tests.clocks import FakeClock
-from tests.delegations.pushes import URL, Team, handle, listen, team
-from tests.delegations.work import begin, told_of
-from tests.delivery.agents import Desk, Pushed, Reply, plain, said
-from tests.engines import Engine
-from tests.journeys.patience import eventually
-from tests.journeys.seats import beat
+from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.clocks import FakeClock
+from testing.delegation_steps import begin, told_of
+from testing.engines import Engine
+from testing.message_world import MessageWorld, reply
+from testing.push_agents import Pushed, PushNetwork, Reply, plain, said
+from testing.running_server import Running, Seat, running
+from testing.waits import eventually
+from testing.workspaces import beat
+from tests.delegations.push_team import URL, Team, handle, listen, team
 from tests.requirements import requirement
-from tests.running import Running, Seat, running
 
 
 async def results(there: Team) -> list[str]:
     """The texts of the results in the inbox of who delegated."""
     path = f"/workspaces/{there.lead.id}/activity"
-    rows = await there.office.person.get(path, type="a2a_receive", limit=100)
+    rows = await there.world.person.get(path, type="a2a_receive", limit=100)
     return [row["response_body"]["text"] for row in rows[::-1] if row["kind"] == "delegation_result"]
 
 
@@ -32,7 +32,7 @@ async def completed(there: Team, *ids: str) -> None:
     """Waits until all of these have ended well."""
 
     async def stands() -> list[DelegationStatus]:
-        await there.office.clock.advance(0)
+        await there.world.clock.advance(0)
         return [(await there.row(each)).status for each in ids]
 
     await eventually(stands, lambda found: set(found) == {DelegationStatus.COMPLETED})
@@ -44,23 +44,23 @@ def echo(there: Team) -> None:
     async def answer(pushed: Pushed) -> Reply:
         return said(f"re: {pushed.text}")
 
-    there.office.net.agents[URL] = answer
+    there.world.net.agents[URL] = answer
 
 
 @requirement("D5", "D6", "D7", "M22")
-async def test_what_waited_goes_out_in_order_each_once_and_comes_back_under_its_own_id(office: Office) -> None:
-    there = await team(office)
+async def test_what_waited_goes_out_in_order_each_once_and_comes_back_under_its_own_id(world: MessageWorld) -> None:
+    there = await team(world)
     echo(there)
     await beat(there.ops, active_tasks=1)
     ids = [await there.give(f"task {number}") for number in range(4)]
-    asked = await office.ask(there.ops, "a question", by=there.lead)
+    asked = await world.ask(there.ops, "a question", by=there.lead)
     ids += [await there.give(f"task {number}") for number in range(4, 6)]
-    await office.rest()
+    await world.rest()
     assert there.pushed == []
-    await office.clock.advance(1)
+    await world.clock.advance(1)
     await beat(there.ops, active_tasks=0)
     await completed(there, *ids)
-    await office.rest()
+    await world.rest()
     assert [each.activity for each in there.pushed] == [*ids[:4], asked, *ids[4:]]
     assert {each.attempt for each in there.pushed} == {1}
     assert [fact.delegation_id for fact in there.of(MessageAnswered)] == ids
@@ -71,33 +71,33 @@ async def test_what_waited_goes_out_in_order_each_once_and_comes_back_under_its_
 
 
 @requirement("D5", "M22")
-async def test_no_more_go_out_at_once_than_the_agent_has_room_for(office: Office) -> None:
-    there = await team(office)
+async def test_no_more_go_out_at_once_than_the_agent_has_room_for(world: MessageWorld) -> None:
+    there = await team(world)
     path = f"/workspaces/{there.ops.id}"
-    await office.person.call("PATCH", path, body={"max_concurrent_tasks": 2})
-    gate = office.net.hangs(URL)
+    await world.person.call("PATCH", path, body={"max_concurrent_tasks": 2})
+    gate = world.net.hangs(URL)
     ids = [await there.give(f"task {number}") for number in range(5)]
     await there.until_pushed(2)
-    await office.clock.advance(5)
+    await world.clock.advance(5)
     assert [each.activity for each in there.pushed] == ids[:2]
     gate.set()
     await completed(there, *ids)
-    assert office.net.most_under_way == 2
+    assert world.net.most_under_way == 2
     assert sorted(await results(there)) == ["at last"] * 5
 
 
 @requirement("D5", "D6", "D7")
-async def test_one_that_was_put_off_is_the_same_row_when_it_goes_out_again(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(503), plain(502), said("sorted"))
+async def test_one_that_was_put_off_is_the_same_row_when_it_goes_out_again(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(503), plain(502), said("sorted"))
     one = await there.gives()
-    await office.pass_time(30.1)
-    await office.pass_time(8.1)
+    await world.pass_time(30.1)
+    await world.pass_time(8.1)
     await completed(there, one)
     assert [(each.activity, each.attempt) for each in there.pushed] == [(one, 1), (one, 2), (one, 3)]
-    inbox = await office.person.get(f"/workspaces/{there.ops.id}/activity", type="a2a_receive")
+    inbox = await world.person.get(f"/workspaces/{there.ops.id}/activity", type="a2a_receive")
     assert [row["id"] for row in inbox] == [one]
-    names = [name for name, _ in await told_of(office, one)]
+    names = [name for name, _ in await told_of(world, one)]
     assert names[0] == "DELEGATION_SENT" and names[-1] == "DELEGATION_COMPLETE"
     assert names.count("DELEGATION_COMPLETE") == 1
     assert await results(there) == ["sorted"]
@@ -107,12 +107,12 @@ async def test_one_that_was_put_off_is_the_same_row_when_it_goes_out_again(offic
 
 
 @requirement("D5", "D6", "D7", "P5")
-async def test_an_agent_that_took_it_answers_later_by_its_tools(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(202, queued=True))
+async def test_an_agent_that_took_it_answers_later_by_its_tools(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(202, queued=True))
     one = await there.gives()
     assert there.of(PushAccepted) and (await there.row(one)).open == 1
-    await office.pass_time(3600)
+    await world.pass_time(3600)
     await reply(there.ops, handle(there.pushed[0]), "sorted")
     row = await there.row(one)
     assert (row.status, row.result, row.via) == (DelegationStatus.COMPLETED, "sorted", "reply")
@@ -123,17 +123,17 @@ async def test_an_agent_that_took_it_answers_later_by_its_tools(office: Office) 
 @requirement("D7")
 @pytest.mark.parametrize("ends", [said("and here again"), plain(500), plain(404), plain(200)])
 async def test_an_agent_that_answers_by_its_tools_during_the_push_has_answered_once(
-    office: Office, ends: Reply
+    world: MessageWorld, ends: Reply
 ) -> None:
-    there = await team(office)
+    there = await team(world)
 
     async def answer(pushed: Pushed) -> Reply:
         await reply(there.ops, handle(pushed), "sorted")
         return ends
 
-    office.net.agents[URL] = answer
+    world.net.agents[URL] = answer
     one = await there.gives()
-    await office.pass_time(1000)
+    await world.pass_time(1000)
     assert [fact.answer.text for fact in there.of(MessageAnswered)] == ["sorted"]
     assert there.of(DeliveryFailed) == []
     assert len(there.pushed) == 1
@@ -144,27 +144,27 @@ async def test_an_agent_that_answers_by_its_tools_during_the_push_has_answered_o
 @requirement("D7", "D11")
 @pytest.mark.parametrize("ends", [said("sorted"), plain(502), plain(503), plain(200, error="no")])
 async def test_one_that_is_cancelled_during_its_push_ends_once_and_is_not_sent_again(
-    office: Office, ends: Reply
+    world: MessageWorld, ends: Reply
 ) -> None:
-    there = await team(office)
+    there = await team(world)
     gate = asyncio.Event()
 
     async def answer(_pushed: Pushed) -> Reply:
         await gate.wait()
         return ends
 
-    office.net.agents[URL] = answer
+    world.net.agents[URL] = answer
     one = await there.give()
     await there.until_pushed(1)
     by = Sender(f"workspace:{there.lead.id}", there.lead.id, None, None)
-    await office.server.server.delegation_writer.cancel(await there.row(one), by, "not wanted any more")
+    await world.server.server.delegations.writer.cancel(await there.row(one), by, "not wanted any more")
     gate.set()
     for _ in range(3):
-        await office.pass_time(31)
+        await world.pass_time(31)
     row = await there.row(one)
     assert (row.status, row.result) == (DelegationStatus.CANCELLED, None)
     assert there.pushes_of(one) == 1
-    names = [name for name, _ in await told_of(office, one)]
+    names = [name for name, _ in await told_of(world, one)]
     assert names.count("DELEGATION_FAILED") == 1 and "DELEGATION_COMPLETE" not in names
     assert len(await results(there)) == 1
 
@@ -172,16 +172,16 @@ async def test_one_that_is_cancelled_during_its_push_ends_once_and_is_not_sent_a
 # -- a server that stops -----------------------------------------------------------------------------------------------
 
 
-async def seats(server: Running, clock: FakeClock, net: Desk) -> Team:
-    """An office on a server that will not live long."""
-    return await team(Office(server, await server.person(), clock, net))
+async def seats(server: Running, clock: FakeClock, net: PushNetwork) -> Team:
+    """A world on a server that will not live long."""
+    return await team(MessageWorld(server, await server.person(), clock, net))
 
 
 async def again(server: Running, before: Team) -> Team:
     """The same seats on the server that comes after."""
-    office = Office(server, await server.person(), before.office.clock, before.office.net)
+    world = MessageWorld(server, await server.person(), before.world.clock, before.world.net)
     lead, ops = (_moved(server, seat) for seat in (before.lead, before.ops))
-    return Team(office, lead, ops, listen(office))
+    return Team(world, lead, ops, listen(world))
 
 
 def _moved(server: Running, seat: Seat) -> Seat:
@@ -199,14 +199,14 @@ async def test_a_push_that_a_stopping_server_leaves_goes_out_again_under_the_sam
     monkeypatch: pytest.MonkeyPatch,
     graceful: bool,
 ) -> None:
-    net = Desk()
+    net = PushNetwork()
     net.hangs(URL)
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, push_instructions_enabled=True) as server:
         there = await seats(server, clock, net)
         one = await there.give()
         await there.until_pushed(1)
         if not graceful:  # it is gone before it can say so
-            monkeypatch.setattr(server.server.push_dispatcher._push_claims, "release", _nothing)
+            monkeypatch.setattr(server.server.delivery.push_dispatcher._push_claims, "release", _nothing)
     left = [fact for fact in there.heard if isinstance(fact, MessagesReleased)]
     assert left == ([MessagesReleased((one,), clock.now())] if graceful else [])
     net.answers(URL, said("sorted"))
@@ -219,7 +219,7 @@ async def test_a_push_that_a_stopping_server_leaves_goes_out_again_under_the_sam
         assert {each.headers["idempotency-key"] for each in there.pushed} == {one}
         assert (await there.row(one)).attempt == 2
         assert await results(there) == ["sorted"]
-        names = [name for name, _ in await told_of(there.office, one)]
+        names = [name for name, _ in await told_of(there.world, one)]
         assert names.count("DELEGATION_COMPLETE") == 1
 
 
@@ -227,14 +227,14 @@ async def test_a_push_that_a_stopping_server_leaves_goes_out_again_under_the_sam
 async def test_what_was_answered_by_tools_is_not_sent_again_although_nobody_saw_how_its_push_ended(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = Desk()
+    net = PushNetwork()
     net.hangs(URL)
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, push_instructions_enabled=True) as server:
         there = await seats(server, clock, net)
         one = await there.give()
         await there.until_pushed(1)
         await reply(there.ops, handle(there.pushed[0]), "sorted")
-        monkeypatch.setattr(server.server.push_dispatcher._push_claims, "release", _nothing)
+        monkeypatch.setattr(server.server.delivery.push_dispatcher._push_claims, "release", _nothing)
     net.answers(URL, said("sorted once more"))
     async with running(engine, place, tmp_path, clock=clock, fetcher=net, seed=1) as server:
         there = await again(server, there)
@@ -250,13 +250,13 @@ async def _nothing(*_: object) -> None:
 
 
 @requirement("D7")
-async def test_who_delegates_the_same_again_while_it_waits_adds_no_push(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(503), said("sorted"))
+async def test_who_delegates_the_same_again_while_it_waits_adds_no_push(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(503), said("sorted"))
     one = await there.gives()
-    twin = await begin(office, there.lead, there.ops)
+    twin = await begin(world, there.lead, there.ops)
     assert (twin.is_duplicate, twin.row.id) == (True, one)
-    await office.pass_time(30.1)
+    await world.pass_time(30.1)
     await completed(there, one)
     assert len(there.pushed) == 2
     assert await results(there) == ["sorted"]

@@ -7,35 +7,37 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from molecule_core.common.errors import DelegationLimit, InboxFull
-from molecule_core.delegations.model import BeginResult, DelegationStatus
-from tests.answers.office import Office, handle, reply
-from tests.clocks import FakeClock
+from molecule_core.common.errors import InboxFull
+from molecule_core.delegations.errors import DelegationLimit
+from molecule_core.delegations.model import BeginResult
+from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.clocks import FakeClock
+from testing.delegation_steps import begin, names_of, over
+from testing.engines import Engine
+from testing.message_world import MessageWorld, handle, reply
+from testing.push_agents import PushNetwork
+from testing.running_server import UNHURRIED, running
 from tests.delegations.test_ends import cancel, has_ended
-from tests.delegations.work import begin, names_of, over
-from tests.delivery.agents import Desk
-from tests.engines import Engine
 from tests.requirements import requirement
-from tests.running import UNHURRIED, running
 
 CHILDREN, IN_ROOT, INBOX = 3, 6, 8
 
 
 @pytest.fixture
-async def small(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Office]:
-    """An office where little is allowed."""
+async def small(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[MessageWorld]:
+    """A world where little is allowed."""
     limits = msgspec.structs.replace(
         UNHURRIED, delegation_children=CHILDREN, delegations_per_root=IN_ROOT, inbox_unhandled=INBOX
     )
-    net = Desk()
+    net = PushNetwork()
     async with running(
         engine, place, tmp_path, clock=clock, fetcher=net, limits=limits, push_instructions_enabled=True
     ) as server:
-        yield Office(server, await server.person(), clock, net)
+        yield MessageWorld(server, await server.person(), clock, net)
 
 
 @requirement("D13", "S11")
-async def test_so_many_are_open_below_one_and_an_end_makes_room(small: Office) -> None:
+async def test_so_many_are_open_below_one_and_an_end_makes_room(small: MessageWorld) -> None:
     lead, ops, helper = [await small.server.seat(name) for name in ("Lead", "Ops", "Helper")]
     await begin(small, lead, ops)
     await small.take(ops)
@@ -54,7 +56,7 @@ async def test_so_many_are_open_below_one_and_an_end_makes_room(small: Office) -
 
 
 @requirement("D13", "S11")
-async def test_one_tree_has_so_many_ended_ones_among_them(small: Office) -> None:
+async def test_one_tree_has_so_many_ended_ones_among_them(small: MessageWorld) -> None:
     lead, ops, helper = [await small.server.seat(name) for name in ("Lead", "Ops", "Helper")]
     root = (await begin(small, lead, ops)).row
     await small.take(ops)
@@ -68,7 +70,7 @@ async def test_one_tree_has_so_many_ended_ones_among_them(small: Office) -> None
 
 
 @requirement("D13")
-async def test_what_an_inbox_had_no_room_for_uses_up_nothing_of_its_tree(small: Office) -> None:
+async def test_what_an_inbox_had_no_room_for_uses_up_nothing_of_its_tree(small: MessageWorld) -> None:
     lead, ops, full, helper = [await small.server.seat(name) for name in ("Lead", "Ops", "Full", "Helper")]
     root = (await begin(small, lead, ops)).row
     await small.take(ops)
@@ -82,7 +84,9 @@ async def test_what_an_inbox_had_no_room_for_uses_up_nothing_of_its_tree(small: 
 
 
 @requirement("D13")
-async def test_of_those_that_begin_at_once_in_one_tree_so_many_begin_and_the_rest_are_told_why(small: Office) -> None:
+async def test_of_those_that_begin_at_once_in_one_tree_so_many_begin_and_the_rest_are_told_why(
+    small: MessageWorld,
+) -> None:
     lead, ops, *rest = [await small.server.seat(f"Seat{number}") for number in range(2 + IN_ROOT)]
     root = (await begin(small, lead, ops)).row
     await small.take(ops)
@@ -105,7 +109,7 @@ async def test_of_those_that_begin_at_once_in_one_tree_so_many_begin_and_the_res
 
 @requirement("D7", "D6")
 @pytest.mark.parametrize("way", ["message", "reply"])
-async def test_an_answer_enters_an_inbox_that_is_full(small: Office, way: str) -> None:
+async def test_an_answer_enters_an_inbox_that_is_full(small: MessageWorld, way: str) -> None:
     lead, ops = await small.server.seat("Lead"), await small.server.seat("Ops")
     delegation_id = (await begin(small, lead, ops)).row.id
     (row,) = await small.take(ops)

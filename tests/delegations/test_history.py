@@ -4,19 +4,20 @@ from pathlib import Path
 from typing import Any
 
 from molecule_core.common.clock import SECOND
-from molecule_core.delegations.model import DelegationStatus, ProgressReport
-from tests.answers.office import Office, handle, reply
+from molecule_core.delegations.model import ProgressReport
+from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.clocks import START, FakeClock
+from testing.delegation_steps import asked, begin, over, prune, row_of
+from testing.engines import Engine, place_for
+from testing.message_world import MessageWorld, handle, reply
+from testing.push_agents import Pushed, PushNetwork, Reply, plain, said
+from testing.running_server import Running, Seat, running
+from testing.workspaces import remove
 from tests.architecture.tables import TABLES
-from tests.clocks import START, FakeClock
 from tests.delegations.test_ends import cancel
-from tests.delegations.work import asked, begin, over, prune, row_of
-from tests.delivery.agents import Desk, Pushed, Reply, plain, said
-from tests.engines import Engine, place_for
-from tests.journeys.seats import remove
-from tests.journeys.test_retention import LIMITS as PACED
+from tests.messages.test_retention import LIMITS as PACED
 from tests.requirements import requirement
-from tests.running import Running, Seat, running
-from tests.store.bench import seen_from_outside
+from tests.store.instrumented_store import seen_from_outside
 
 HISTORY, WHAT = "delegation_history", "delegation history"
 # All but what a store calls itself, what processes tell each other of, and what one engine searches memory by.
@@ -25,68 +26,68 @@ URL = "https://ops.example/a2a"
 COLUMNS = "delegation_id, status, reason, depth, attempt, created_at, taken_at, settled_at"
 
 
-async def taken(office: Office, seat: Seat, delegation_id: str) -> dict[str, Any]:
+async def taken(world: MessageWorld, seat: Seat, delegation_id: str) -> dict[str, Any]:
     """The message that carries a delegation, claimed."""
-    (row,) = [row for row in await office.take(seat) if row["id"] == delegation_id]
+    (row,) = [row for row in await world.take(seat) if row["id"] == delegation_id]
     return row
 
 
-async def life(office: Office) -> dict[str, str]:
+async def life(world: MessageWorld) -> dict[str, str]:
     """Delegations that end in every way; the name of each way with the id."""
-    writer = office.server.server.delegation_writer
-    lead, ops, helper = [await office.server.seat(name) for name in ("Lead", "Ops", "Helper")]
-    pushed = await office.server.seat("Pushed", delivery_mode="push", url=URL)
+    writer = world.server.server.delegations.writer
+    lead, ops, helper = [await world.server.seat(name) for name in ("Lead", "Ops", "Helper")]
+    pushed = await world.server.seat("Pushed", delivery_mode="push", url=URL)
     found: dict[str, str] = {}
 
     async def given(way: str, source: Seat = lead, target: Seat = ops, **more: Any) -> str:
-        found[way] = (await begin(office, source, target, f"do it: {way}", **more)).row.id
+        found[way] = (await begin(world, source, target, f"do it: {way}", **more)).row.id
         return found[way]
 
-    row = await taken(office, ops, await given("answered", key="k-1"))
+    row = await taken(world, ops, await given("answered", key="k-1"))
     await writer.report_progress(
-        await row_of(office, row["id"]), asked(ops, lead).sender, ProgressReport(current_step="half")
+        await row_of(world, row["id"]), asked(ops, lead).sender, ProgressReport(current_step="half")
     )
-    await office.pass_time(60)
+    await world.pass_time(60)
     await reply(ops, handle(row), "done")
     await reply(ops, handle(row), "done")
-    assert (await begin(office, lead, ops, "do it: answered", key="k-1")).is_duplicate
+    assert (await begin(world, lead, ops, "do it: answered", key="k-1")).is_duplicate
 
-    row = await taken(office, ops, await given("declined", key="k-2"))
+    row = await taken(world, ops, await given("declined", key="k-2"))
     await ops.api.post(f"/workspaces/{ops.id}/decline", {"handle": handle(row), "reason": "no access"})
-    found["again"] = (await writer.retry(await row_of(office, row["id"]), asked(lead, ops).sender)).row.id
-    await cancel(office, lead, found["again"])
+    found["again"] = (await writer.retry(await row_of(world, row["id"]), asked(lead, ops).sender)).row.id
+    await cancel(world, lead, found["again"])
 
-    row = await taken(office, ops, await given("cancelled"))
+    row = await taken(world, ops, await given("cancelled"))
     below = await given("below", ops, helper, cause_id=row["id"])
-    await cancel(office, lead, row["id"])
-    await office.rest()
-    await over(office, below)
+    await cancel(world, lead, row["id"])
+    await world.rest()
+    await over(world, below)
     await reply(ops, handle(row), "done after all")
 
     await given("expired", deadline_seconds=10)
-    await office.pass_time(11)
-    await over(office, found["expired"])
+    await world.pass_time(11)
+    await over(world, found["expired"])
 
     for way, status in (("recorded", DelegationStatus.COMPLETED), ("recorded failed", DelegationStatus.FAILED)):
         sender = asked(lead, ops).sender
         found[way] = (await writer.record(lead.id, way.replace(" ", "-"), ops.id, way, sender)).row.id
-        await writer.update(await row_of(office, found[way]), sender, status, "done", "it broke")
+        await writer.update(await row_of(world, found[way]), sender, status, "done", "it broke")
 
     answers: list[Reply] = [said("pushed and done"), plain(404, error="no such thing")]
 
     async def answering(_sent: Pushed) -> Reply:
         return answers.pop(0)
 
-    office.net.agents[URL] = answering
+    world.net.agents[URL] = answering
     for way in ("pushed", "refused"):
         await given(way, target=pushed)
-        await office.rest()
-        await over(office, found[way])
+        await world.rest()
+        await over(world, found[way])
 
     await given("target gone", target=helper)
-    await remove(office.server.admin, helper)
-    await office.rest()
-    await over(office, found["target gone"])
+    await remove(world.server.admin, helper)
+    await world.rest()
+    await over(world, found["target gone"])
     await given("open")
     return found
 
@@ -95,8 +96,8 @@ async def run(engine: Engine, place: str, folder: Path, *, switch: bool) -> dict
     """What the same life leaves in each table."""
     clock = FakeClock()
     settings: dict[str, Any] = {"push_instructions_enabled": True, "delegation_ledger_write": switch}
-    async with running(engine, place, folder, clock=clock, fetcher=(net := Desk()), **settings) as server:
-        ways = await life(Office(server, await server.person(), clock, net))
+    async with running(engine, place, folder, clock=clock, fetcher=(net := PushNetwork()), **settings) as server:
+        ways = await life(MessageWorld(server, await server.person(), clock, net))
         left = {table: await seen_from_outside(engine, place, f"SELECT * FROM {table}") for table in COMPARED}  # noqa: S608
         if switch:
             await check(server, await seen_from_outside(engine, place, f"SELECT {COLUMNS} FROM {HISTORY}"), ways)  # noqa: S608
@@ -154,10 +155,10 @@ async def test_a_row_of_the_history_is_kept_ninety_days_and_an_id_may_be_recorde
 ) -> None:
     clock = FakeClock()
     async with running(engine, place, tmp_path, clock=clock, limits=PACED, delegation_ledger_write=True) as server:
-        office = Office(server, await server.person(), clock, Desk())
-        await prune(office)
+        world = MessageWorld(server, await server.person(), clock, PushNetwork())
+        await prune(world)
         lead, ops = await server.seat("Lead"), await server.seat("Ops")
-        writer, sender = server.server.delegation_writer, asked(lead, ops).sender
+        writer, sender = server.server.delegations.writer, asked(lead, ops).sender
 
         async def recorded(task: str) -> None:
             row = (await writer.record(lead.id, "mine", ops.id, task, sender)).row
@@ -168,14 +169,14 @@ async def test_a_row_of_the_history_is_kept_ninety_days_and_an_id_may_be_recorde
 
         await recorded("the first")
         assert await kept() == [clock.now()]
-        await office.pass_time(40 * 86_400)
-        assert (await prune(office)).get("delegations") == 1
+        await world.pass_time(40 * 86_400)
+        assert (await prune(world)).get("delegations") == 1
         await recorded("the second")
         newest = clock.now()
         assert await kept() == [newest]
-        await office.pass_time(89 * 86_400)
-        await prune(office)
+        await world.pass_time(89 * 86_400)
+        await prune(world)
         assert await kept() == [newest]
-        await office.pass_time(2 * 86_400)
-        assert (await prune(office))[WHAT] == 1
+        await world.pass_time(2 * 86_400)
+        assert (await prune(world))[WHAT] == 1
         assert await kept() == []

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from molecule_core.common.clock import SECOND
-from molecule_core.delegations.model import Delegation, DelegationStatus
-from molecule_core.messages.delivery_state import PushAttempt, PushResult
-from molecule_core.messages.model import UNREACHABLE
-from tests.delegations.stage import LEASE_SECONDS, Stage, by, stage_on
-from tests.engines import ENGINES
+from molecule_core.delegations.model import Delegation
+from molecule_core.messages.delivery_state import DeliveryFailure, PushAttempt, PushResult
+from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.engines import ENGINES
+from testing.machines.delegation_store import LEASE_SECONDS, Stage, by, stage_on
+from testing.machines.inboxes import draft_of
 from tests.requirements import requirement
-from tests.rules.test_inbox_machine import draft_of
 
 WORDS = [{"kind": "text", "text": "sorted after all"}]
 SAID = PushResult(answer='{"result":{"kind":"message","parts":[{"kind":"text","text":"sorted after all"}]}}')
@@ -129,7 +129,7 @@ def test_a_late_answer_to_a_push_is_noted(stage: Stage, end: Ends, verdict: Push
 
 
 @requirement("D7", "D8")
-@pytest.mark.parametrize("code", [UNREACHABLE, "refused", "unsure"])
+@pytest.mark.parametrize("code", [DeliveryFailure.UNREACHABLE, "refused", "unsure"])
 def test_a_push_that_fails_after_the_end_is_nothing_and_goes_out_no_more(stage: Stage, code: str) -> None:
     async def story() -> None:
         row, (push,) = await ended(stage, is_cancelled, pushed=True)
@@ -166,7 +166,7 @@ def test_a_draft_of_a_push_that_is_refused_then_leaves_nothing_owed(stage: Stage
         stage.pushed_to(ops)
         row = await stage.begun(lead, ops)
         (push,) = await stage.sends(row)
-        await stage.replies.keep_draft(ops, row.id, "half of it")
+        await stage.replies.keep_draft(ops, row.id, "half of it", send=False)
         await stage.pushing.record_result(
             row.org_id, push, PushResult(error="no", refused=True, code="refused"), failure_counts=True
         )

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.answers.office import Office
+from testing.callers import UNKNOWN
+from testing.message_world import MessageWorld
+from testing.running_server import Seat
+from testing.waits import refused
 from tests.delegations.test_over_http import give, pair, tasks
-from tests.journeys.cast import UNKNOWN
-from tests.journeys.patience import refused
 from tests.requirements import requirement
-from tests.running import Seat
 
 
 async def listed(seat: Seat, **query: Any) -> list[dict[str, Any]]:
@@ -28,9 +28,9 @@ async def all_pages(seat: Seat, **query: Any) -> list[dict[str, Any]]:
     return found
 
 
-async def many(office: Office) -> tuple[Seat, Seat]:
+async def many(world: MessageWorld) -> tuple[Seat, Seat]:
     """Work both ways, all begun in one moment, some of it over."""
-    lead, ops = await pair(office)
+    lead, ops = await pair(world)
     for number in range(3):
         await give(lead, ops, f"out {number}")
         given = await give(ops, lead, f"in {number}")
@@ -43,9 +43,9 @@ async def many(office: Office) -> tuple[Seat, Seat]:
 @pytest.mark.parametrize("state", [None, "open", "cancelled", "queued", "completed"])
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 async def test_pages_of_one_are_the_list_also_of_what_began_in_one_moment(
-    office: Office, direction: str, state: str | None
+    world: MessageWorld, direction: str, state: str | None
 ) -> None:
-    lead, _ = await many(office)
+    lead, _ = await many(world)
     query = {"direction": direction} | ({} if state is None else {"state": state})
     whole = await listed(lead, **query)
     assert await all_pages(lead, **query) == whole
@@ -58,9 +58,9 @@ async def test_pages_of_one_are_the_list_also_of_what_began_in_one_moment(
 
 @requirement("D19", "S8")
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
-async def test_a_place_in_the_lists_of_others_is_as_unknown_as_none(office: Office, direction: str) -> None:
-    lead, ops = await pair(office)
-    third, fourth = await office.server.seat("Third"), await office.server.seat("Fourth")
+async def test_a_place_in_the_lists_of_others_is_as_unknown_as_none(world: MessageWorld, direction: str) -> None:
+    lead, ops = await pair(world)
+    third, fourth = await world.server.seat("Third"), await world.server.seat("Fourth")
     other = (await give(third, fourth))["delegation_id"]
     await give(lead, ops)
     errors = [await refused(listed(lead, direction=direction, before=place)) for place in (other, UNKNOWN)]
@@ -69,8 +69,8 @@ async def test_a_place_in_the_lists_of_others_is_as_unknown_as_none(office: Offi
 
 
 @requirement("D19")
-async def test_a_place_among_what_was_given_must_be_one_that_was_given(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_a_place_among_what_was_given_must_be_one_that_was_given(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     back = (await give(ops, lead))["delegation_id"]
     error = await refused(listed(lead, before=back))
     assert (error.status, error.code) == (422, "invalid_field")
@@ -78,30 +78,30 @@ async def test_a_place_among_what_was_given_must_be_one_that_was_given(office: O
 
 
 @requirement("D19")
-async def test_the_admin_pages_in_one_organisation_by_an_id_that_another_one_has_too(office: Office) -> None:
-    lead, ops = await pair(office)
-    org_id = await office.server.org("Other")
-    far, near = await office.server.seat("Far", org_id=org_id), await office.server.seat("Near", org_id=org_id)
+async def test_the_admin_pages_in_one_organisation_by_an_id_that_another_one_has_too(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    org_id = await world.server.org("Other")
+    far, near = await world.server.seat("Far", org_id=org_id), await world.server.seat("Near", org_id=org_id)
     for source, target, seconds in ((far, near, 100), (lead, ops, 1)):
         for name in ("first", "same"):
             body = {"target_id": target.id, "task": f"{name} of {source.name}", "delegation_id": name}
             await source.api.post(f"/workspaces/{source.id}/delegations/record", body)
-            await office.clock.advance(seconds)
-    found = await office.server.admin.get("/admin/delegations", org_id=org_id, before="same")
+            await world.clock.advance(seconds)
+    found = await world.server.admin.get("/admin/delegations", org_id=org_id, before="same")
     assert tasks(found) == ["first of Far"]
     own = (await lead.api.get(f"/workspaces/{lead.id}"))["org_id"]
-    assert tasks(await office.server.admin.get("/admin/delegations", org_id=own, before="same")) == ["first of Lead"]
+    assert tasks(await world.server.admin.get("/admin/delegations", org_id=own, before="same")) == ["first of Lead"]
 
 
 @requirement("D19", "S8")
-async def test_in_a_tree_nothing_is_hidden_from_who_sees_its_top(office: Office) -> None:
+async def test_in_a_tree_nothing_is_hidden_from_who_sees_its_top(world: MessageWorld) -> None:
     """Who gave the work, or has it, sees what became of it further down, also among those it may not talk to."""
-    lead, ops = await pair(office)
-    below = await office.server.seat("Below", parent_id=ops.id)
+    lead, ops = await pair(world)
+    below = await world.server.seat("Below", parent_id=ops.id)
     first = await give(lead, ops)
-    await office.take(ops)
+    await world.take(ops)
     second = await give(ops, below, "a part of it")
-    trees = [await api.get(f"/delegations/{first['delegation_id']}") for api in (lead.api, ops.api, office.person)]
+    trees = [await api.get(f"/delegations/{first['delegation_id']}") for api in (lead.api, ops.api, world.person)]
     assert trees[0] == trees[1] == trees[2]
     (child,) = trees[0]["tree"]["children"]
     assert (child["delegation_id"], child["summary"]) == (

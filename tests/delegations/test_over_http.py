@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.answers.office import Office, handle, reply
-from tests.journeys.patience import bounded, refused, until_waiting
-from tests.journeys.seats import beat
+from testing.message_world import MessageWorld, handle, reply
+from testing.running_server import Seat
+from testing.waits import bounded, refused, until_waiting
+from testing.workspaces import beat
 from tests.requirements import requirement
-from tests.running import Seat
 
 
-async def pair(office: Office) -> tuple[Seat, Seat]:
+async def pair(world: MessageWorld) -> tuple[Seat, Seat]:
     """Who gives work, and who gets it."""
-    return await office.server.seat("Lead"), await office.server.seat("Ops")
+    return await world.server.seat("Lead"), await world.server.seat("Ops")
 
 
 async def give(source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> dict[str, Any]:
@@ -24,9 +24,9 @@ async def give(source: Seat, target: Seat, task: str = "sort the mail", **more: 
     return told
 
 
-async def work(office: Office, seat: Seat, text: str = "sorted") -> None:
+async def work(world: MessageWorld, seat: Seat, text: str = "sorted") -> None:
     """An agent takes the one task that it has, and answers it."""
-    (row,) = [row for row in await office.take(seat) if row["kind"] == "delegation"]
+    (row,) = [row for row in await world.take(seat) if row["kind"] == "delegation"]
     await reply(seat, handle(row), text)
 
 
@@ -40,8 +40,8 @@ async def full(seat: Seat, delegation_id: str) -> dict[str, Any]:
 
 
 @requirement("D2", "D3", "P5")
-async def test_work_is_given_and_its_whole_story_can_be_read(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_work_is_given_and_its_whole_story_can_be_read(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     told = await give(lead, ops, "sort the mail " * 20)
     assert {name: told[name] for name in ("status", "state", "phase", "target_id")} == {
         "status": "delegated",
@@ -50,7 +50,7 @@ async def test_work_is_given_and_its_whole_story_can_be_read(office: Office) -> 
         "target_id": ops.id,
     }
     assert "settled" not in told
-    await work(office, ops, "sorted 😀" * 50)
+    await work(world, ops, "sorted 😀" * 50)
     found = await full(lead, told["delegation_id"])
     assert (found["task"], found["result"]) == ("sort the mail " * 20, "sorted 😀" * 50)
     item = found["delegation"]
@@ -65,12 +65,12 @@ async def test_work_is_given_and_its_whole_story_can_be_read(office: Office) -> 
     assert (found["a2a_state"], item["error"], item["error_detail"], item["advice"]) == ("completed", None, None, None)
     assert [each["fact"] for each in found["timeline"]] == ["begun", "stored", "stored", "claimed", "answered"]
     assert await full(ops, told["delegation_id"]) == found
-    assert await office.person.get(f"/delegations/{told['delegation_id']}") == found
+    assert await world.person.get(f"/delegations/{told['delegation_id']}") == found
 
 
 @requirement("D9")
-async def test_the_same_again_is_the_same_delegation(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_the_same_again_is_the_same_delegation(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     first = await give(lead, ops)
     again = await give(lead, ops)
     assert (again["delegation_id"], again["status"], again["idempotent_hit"]) == (
@@ -89,19 +89,19 @@ async def test_the_same_again_is_the_same_delegation(office: Office) -> None:
 
 
 @requirement("D7")
-async def test_who_asks_again_for_what_has_ended_reads_its_result(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_who_asks_again_for_what_has_ended_reads_its_result(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     await give(lead, ops, idempotency_key="k-1")
-    await work(office, ops)
+    await work(world, ops)
     again = await give(lead, ops, idempotency_key="k-1")
     assert (again["settled"], again["status"], again["result"]) == (True, "completed", "sorted")
 
 
 @requirement("D13")
-async def test_a_refusal_says_limit_use_and_remedy(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_a_refusal_says_limit_use_and_remedy(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     await give(lead, ops)
-    await office.take(ops)
+    await world.take(ops)
     error = await refused(give(ops, lead))
     assert (error.status, error.code) == (409, "delegation_cycle")
     assert {name: error.problem[name] for name in ("limit", "use", "most")} == {"limit": "cycle", "use": 1, "most": 1}
@@ -113,23 +113,23 @@ async def test_a_refusal_says_limit_use_and_remedy(office: Office) -> None:
     [("task", " "), ("in_reply_to", "a\x00b"), ("context_id", "with blanks"), ("idempotency_key", "x" * 500)],
 )
 async def test_a_field_that_can_be_nothing_is_refused_and_nothing_is_begun(
-    office: Office, field: str, value: str
+    world: MessageWorld, field: str, value: str
 ) -> None:
-    lead, ops = await pair(office)
+    lead, ops = await pair(world)
     error = await refused(give(lead, ops, **{field: value}))
     assert error.status in (400, 422)
     assert await lead.api.get(f"/workspaces/{lead.id}/delegations") == []
 
 
-async def test_a_task_that_must_wait_says_why(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_a_task_that_must_wait_says_why(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     assert (await give(lead, ops, "first"))["warning"] == "the target is awaiting_agent"
-    await work(office, ops)
+    await work(world, ops)
     await beat(ops)
     assert "warning" not in await give(lead, ops)
     told = await give(lead, ops, "and file it")
     assert told["warning"] == "queued behind 1; last seen 0 s ago"
-    await office.person.post(f"/workspaces/{ops.id}/pause")
+    await world.person.post(f"/workspaces/{ops.id}/pause")
     told = await give(lead, ops, "and burn it")
     assert told["warning"].startswith("the target is paused; queued behind 2")
 
@@ -138,28 +138,28 @@ async def test_a_task_that_must_wait_says_why(office: Office) -> None:
 
 
 @requirement("D7")
-async def test_who_gives_work_may_wait_for_its_end(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_who_gives_work_may_wait_for_its_end(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     waiting = asyncio.create_task(give(lead, ops, wait=60))
-    await until_waiting(office.server.server, 1)
-    await work(office, ops)
+    await until_waiting(world.server.server, 1)
+    await work(world, ops)
     told = await bounded(waiting)
     assert (told["status"], told["state"], told["settled"]) == ("delegated", "completed", True)
     assert (told["result"], told["delivered"]) == ("sorted", "here")
-    assert await office.take(lead) == []  # it has the result already, and the inbox does not bring it again
+    assert await world.take(lead) == []  # it has the result already, and the inbox does not bring it again
 
 
 @requirement("D7")
-async def test_a_wait_ends_when_the_delegation_stands_otherwise_or_the_time_is_over(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_a_wait_ends_when_the_delegation_stands_otherwise_or_the_time_is_over(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     path = f"/workspaces/{lead.id}/delegations/{(await give(lead, ops))['delegation_id']}/wait"
     waiting = asyncio.create_task(lead.api.post(path, {"wait": 60}))
-    await until_waiting(office.server.server, 1)
-    await office.take(ops)
+    await until_waiting(world.server.server, 1)
+    await world.take(ops)
     assert (await bounded(waiting))["phase"] == "claimed"
     waiting = asyncio.create_task(lead.api.post(path, {"wait": 5}))
-    await until_waiting(office.server.server, 1)
-    await office.clock.advance(6)
+    await until_waiting(world.server.server, 1)
+    await world.clock.advance(6)
     assert "settled" not in await bounded(waiting)
     error = await refused(ops.api.post(path.replace(lead.id, ops.id), {"wait": 0}))
     assert (error.status, error.code) == (404, "not_found")
@@ -169,8 +169,8 @@ async def test_a_wait_ends_when_the_delegation_stands_otherwise_or_the_time_is_o
 
 
 @requirement("D11")
-async def test_who_gave_work_or_a_person_takes_it_back_and_it_stays_so(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_who_gave_work_or_a_person_takes_it_back_and_it_stays_so(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     first, second = await give(lead, ops), await give(lead, ops, "file it")
     path = f"/workspaces/{lead.id}/delegations/{{}}/cancel"
     item = await lead.api.post(path.format(first["delegation_id"]), {"reason": "done by hand"})
@@ -182,28 +182,28 @@ async def test_who_gave_work_or_a_person_takes_it_back_and_it_stays_so(office: O
     )
     again = await lead.api.post(path.format(first["delegation_id"]))
     assert again == item
-    by_person = await office.person.post(path.format(second["delegation_id"]))
+    by_person = await world.person.post(path.format(second["delegation_id"]))
     assert (by_person["status"], by_person["via"]) == ("cancelled", "person")
     error = await refused(ops.api.post(path.format(first["delegation_id"]).replace(lead.id, ops.id)))
     assert (error.status, error.code) == (404, "not_found")
-    assert [row for row in await office.take(ops) if row["kind"] == "delegation"] == []
+    assert [row for row in await world.take(ops) if row["kind"] == "delegation"] == []
 
 
 @requirement("D7")
-async def test_who_stops_waiting_finds_the_result_in_the_inbox(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_who_stops_waiting_finds_the_result_in_the_inbox(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     waiting = asyncio.create_task(give(lead, ops, wait=5))
-    await until_waiting(office.server.server, 1)
-    await office.clock.advance(6)
+    await until_waiting(world.server.server, 1)
+    await world.clock.advance(6)
     assert "settled" not in await bounded(waiting)
-    await work(office, ops)
-    (row,) = await office.take(lead)
+    await work(world, ops)
+    (row,) = await world.take(lead)
     assert (row["kind"], row["response_body"]["text"]) == ("delegation_result", "sorted")
 
 
 @requirement("D9")
-async def test_what_has_ended_is_begun_once_more_and_what_has_not_is_not(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_what_has_ended_is_begun_once_more_and_what_has_not_is_not(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     first = await give(lead, ops)
     path = f"/workspaces/{lead.id}/delegations/{first['delegation_id']}"
     error = await refused(lead.api.post(f"{path}/retry"))
@@ -214,12 +214,12 @@ async def test_what_has_ended_is_begun_once_more_and_what_has_not_is_not(office:
 
 
 @requirement("D7", "D11")
-async def test_who_waits_is_told_that_it_was_taken_back(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_who_waits_is_told_that_it_was_taken_back(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     waiting = asyncio.create_task(give(lead, ops, wait=60))
-    await until_waiting(office.server.server, 1)
+    await until_waiting(world.server.server, 1)
     (item,) = await lead.api.get(f"/workspaces/{lead.id}/delegations")
-    await office.person.post(f"/workspaces/{lead.id}/delegations/{item['delegation_id']}/cancel", {"reason": "stop"})
+    await world.person.post(f"/workspaces/{lead.id}/delegations/{item['delegation_id']}/cancel", {"reason": "stop"})
     told = await bounded(waiting)
     assert (told["state"], told["settled"], told["reason"], told["error"]) == ("cancelled", True, "cancelled", "stop")
     assert told["advice"]
@@ -234,13 +234,13 @@ def tasks(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @requirement("D18", "D19")
-async def test_lists_go_both_ways_page_back_and_ask_for_a_state(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_lists_go_both_ways_page_back_and_ask_for_a_state(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     for number in range(5):
         await give(lead, ops, f"task {number}")
-        await office.clock.advance(1)
+        await world.clock.advance(1)
     await give(ops, lead, "question")
-    rows = await office.take(ops, limit=2)
+    rows = await world.take(ops, limit=2)
     for row in rows[:2]:
         await reply(ops, handle(row), "done")
     path = f"/workspaces/{lead.id}/delegations"
@@ -264,36 +264,36 @@ async def test_lists_go_both_ways_page_back_and_ask_for_a_state(office: Office) 
 
 
 @requirement("D19")
-async def test_people_see_what_is_delegated_in_their_organisation(office: Office) -> None:
-    lead, ops = await pair(office)
-    third = await office.server.seat("Third")
+async def test_people_see_what_is_delegated_in_their_organisation(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    third = await world.server.seat("Third")
     await give(lead, ops, "one")
-    await office.clock.advance(1)
+    await world.clock.advance(1)
     await give(third, ops, "two")
-    org_id = office.server.server.registry.orgs()[0].id
+    org_id = world.server.server.registry.orgs()[0].id
     path = f"/orgs/{org_id}/delegations"
-    page = await office.person.get(path)
+    page = await world.person.get(path)
     assert (tasks(page["delegations"]), page["open"], page["stuck"]) == (["two", "one"], 2, 0)
-    assert tasks((await office.person.get(path, workspace_id=lead.id))["delegations"]) == ["one"]
+    assert tasks((await world.person.get(path, workspace_id=lead.id))["delegations"]) == ["one"]
     last = page["delegations"][0]["delegation_id"]
-    assert tasks((await office.person.get(path, before=last, limit=5))["delegations"]) == ["one"]
-    assert (await office.person.get(path, state="failed"))["delegations"] == []
+    assert tasks((await world.person.get(path, before=last, limit=5))["delegations"]) == ["one"]
+    assert (await world.person.get(path, state="failed"))["delegations"] == []
 
 
 @requirement("D19")
-async def test_the_admin_sees_the_delegations_of_all_organisations_and_their_figures(office: Office) -> None:
-    lead, ops = await pair(office)
-    org_id = await office.server.org("Other")
-    far, near = await office.server.seat("Far", org_id=org_id), await office.server.seat("Near", org_id=org_id)
+async def test_the_admin_sees_the_delegations_of_all_organisations_and_their_figures(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    org_id = await world.server.org("Other")
+    far, near = await world.server.seat("Far", org_id=org_id), await world.server.seat("Near", org_id=org_id)
     for number, took in enumerate((4, 10, 30)):
         await give(lead, ops, f"task {number}")
-        await office.clock.advance(took)
-        await work(office, ops)
+        await world.clock.advance(took)
+        await work(world, ops)
     told = await give(far, near, "elsewhere")
     await far.api.post(f"/workspaces/{far.id}/delegations/{told['delegation_id']}/cancel")
-    await office.clock.advance(1)
+    await world.clock.advance(1)
     await give(far, near, "still open")
-    admin = office.server.admin
+    admin = world.server.admin
     every = await admin.get("/admin/delegations")
     assert tasks(every) == ["still open", "elsewhere", "task 2", "task 1", "task 0"]
     pages = [await admin.get("/admin/delegations", limit=2)]
@@ -314,8 +314,8 @@ async def test_the_admin_sees_the_delegations_of_all_organisations_and_their_fig
 
 
 @requirement("D5", "P5")
-async def test_the_log_and_the_queue_show_a_delegation_as_it_stands(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_the_log_and_the_queue_show_a_delegation_as_it_stands(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     told = await give(lead, ops)
     log, queue = f"/workspaces/{lead.id}/activity", f"/workspaces/{ops.id}/a2a/queue/{told['delegation_id']}"
 
@@ -325,7 +325,7 @@ async def test_the_log_and_the_queue_show_a_delegation_as_it_stands(office: Offi
         return row["status"], found["status"], "completed_at" in found
 
     assert await stands() == ("queued", "queued", False)
-    (given,) = await office.take(ops)
+    (given,) = await world.take(ops)
     assert await stands() == ("queued", "dispatched", False)
     handled = {"activity_id": given["id"], "attempt": given["attempt"]}
     await ops.api.post(f"/workspaces/{ops.id}/activity/ack", handled)
@@ -335,16 +335,16 @@ async def test_the_log_and_the_queue_show_a_delegation_as_it_stands(office: Offi
 
 
 @requirement("D14")
-async def test_work_without_a_sign_of_life_is_shown_as_stuck_and_only_shown(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_work_without_a_sign_of_life_is_shown_as_stuck_and_only_shown(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     told = await give(lead, ops)
     await give(lead, ops, "nobody has it in hand")
-    await office.take(ops, limit=1)
-    await office.clock.advance(office.server.server.settings.limits.delegation_stuck_seconds + 1)
+    await world.take(ops, limit=1)
+    await world.clock.advance(world.server.server.settings.limits.delegation_stuck_seconds + 1)
     found = (await full(lead, told["delegation_id"]))["delegation"]
     assert (found["stuck"], found["status"]) == (True, "queued")
-    org_id = office.server.server.registry.orgs()[0].id
-    page = await office.person.get(f"/orgs/{org_id}/delegations")
+    org_id = world.server.server.registry.orgs()[0].id
+    page = await world.person.get(f"/orgs/{org_id}/delegations")
     assert (page["open"], page["stuck"]) == (2, 1)
 
 
@@ -352,35 +352,35 @@ async def test_work_without_a_sign_of_life_is_shown_as_stuck_and_only_shown(offi
 
 
 @requirement("S8", "D19")
-async def test_a_workspace_reads_its_own_delegations_and_all_below_them(office: Office) -> None:
-    lead, ops = await pair(office)
-    helper = await office.server.seat("Helper", parent_id=ops.id)
-    stranger = await office.server.seat("Stranger", org_id=await office.server.org("Other"))
+async def test_a_workspace_reads_its_own_delegations_and_all_below_them(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    helper = await world.server.seat("Helper", parent_id=ops.id)
+    stranger = await world.server.seat("Stranger", org_id=await world.server.org("Other"))
     first = await give(lead, ops)
-    await office.take(ops)
+    await world.take(ops)
     second = await give(ops, helper, "a part of it")
-    await work(office, helper)
+    await work(world, helper)
     below = await full(lead, second["delegation_id"])
     assert (below["delegation"]["parent_id"], below["delegation"]["depth"]) == (first["delegation_id"], 2)
     unknown = await refused(full(stranger, "01900000-0000-7000-8000-00000000beef"))
     for seat, delegation_id in ((helper, first["delegation_id"]), (stranger, first["delegation_id"])):
         error = await refused(full(seat, delegation_id))
         assert (error.status, error.problem) == (404, unknown.problem)
-    admin = await office.server.admin.get(f"/delegations/{second['delegation_id']}")
+    admin = await world.server.admin.get(f"/delegations/{second['delegation_id']}")
     assert admin["delegation"]["target_id"] == helper.id
 
 
 @requirement("D19")
-async def test_a_tree_tells_how_long_each_part_waited_and_was_worked_on(office: Office) -> None:
-    lead, ops = await pair(office)
-    helper, other = await office.server.seat("Helper"), await office.server.seat("Other")
+async def test_a_tree_tells_how_long_each_part_waited_and_was_worked_on(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    helper, other = await world.server.seat("Helper"), await world.server.seat("Other")
     first = await give(lead, ops)
-    await office.clock.advance(10)
-    await office.take(ops)
+    await world.clock.advance(10)
+    await world.take(ops)
     second = await give(ops, helper, "a part of it")
     third = await give(ops, other, "the other part")
-    await office.clock.advance(20)
-    await work(office, helper, "half")
+    await world.clock.advance(20)
+    await work(world, helper, "half")
     tree = (await full(lead, first["delegation_id"]))["tree"]
     assert tree["own_seconds"] == {"waiting": 10.0, "working": 20.0}
     assert tree["subtree"] == {"nodes": 3, "open": 2, "failed": 0, "waiting": 50.0, "working": 20.0}

@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from molecule_core.delegations.model import Delegation
-from tests.answers.office import Office
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
+from testing.engines import Engine
+from testing.message_world import MessageWorld
+from testing.push_agents import PushNetwork
+from testing.running_server import UNHURRIED, Seat, running
 from tests.delegations.test_over_http import full, give, pair
-from tests.delivery.agents import Desk
-from tests.engines import Engine
 from tests.requirements import requirement
-from tests.running import UNHURRIED, Seat, running
 
 LONG = "ä" * 500
 """1,000 bytes; two and a half of it fill a page."""
@@ -24,11 +24,11 @@ LINES = 4
 
 
 @pytest.fixture
-async def narrow(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Office]:
-    """An office of small pages."""
+async def narrow(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[MessageWorld]:
+    """A world of small pages."""
     limits = replace(UNHURRIED, page_bytes=PAGE, delegation_lines=LINES)
     async with running(engine, place, tmp_path, clock=clock, limits=limits) as server:
-        yield Office(server, await server.person(), clock, Desk())
+        yield MessageWorld(server, await server.person(), clock, PushNetwork())
 
 
 async def done(source: Seat, target: Seat, task: str, text: str = LONG) -> str:
@@ -66,7 +66,7 @@ def tasks(pages: list[list[dict[str, Any]]]) -> list[str]:
 @requirement("D19", "S14")
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 async def test_a_list_ends_where_its_results_fill_a_page_and_its_pages_reach_everything(
-    narrow: Office, direction: str
+    narrow: MessageWorld, direction: str
 ) -> None:
     lead, ops = await pair(narrow)
     wanted: list[str] = []
@@ -84,7 +84,7 @@ async def test_a_list_ends_where_its_results_fill_a_page_and_its_pages_reach_eve
 
 @requirement("D19", "S14")
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
-async def test_what_alone_is_more_than_a_page_is_a_page(narrow: Office, direction: str) -> None:
+async def test_what_alone_is_more_than_a_page_is_a_page(narrow: MessageWorld, direction: str) -> None:
     lead, ops = await pair(narrow)
     source, target = (ops, lead) if direction == "in" else (lead, ops)
     for number in range(3):
@@ -95,7 +95,7 @@ async def test_what_alone_is_more_than_a_page_is_a_page(narrow: Office, directio
 
 
 @requirement("D19", "S14")
-async def test_what_went_wrong_fills_pages_too(narrow: Office) -> None:
+async def test_what_went_wrong_fills_pages_too(narrow: MessageWorld) -> None:
     lead, ops = await pair(narrow)
     for number in range(3):
         given = await give(lead, ops, f"task {number}")
@@ -108,7 +108,7 @@ async def test_what_went_wrong_fills_pages_too(narrow: Office) -> None:
 # -- the time line -----------------------------------------------------------------------------------------------------
 
 
-async def lines(narrow: Office, seat: Seat) -> list[list[dict[str, Any]]]:
+async def lines(narrow: MessageWorld, seat: Seat) -> list[list[dict[str, Any]]]:
     """All pages of a time line, the oldest first, and its lines too."""
     found: list[list[dict[str, Any]]] = []
     before: dict[str, int] = {}
@@ -128,7 +128,7 @@ def words(found: list[list[dict[str, Any]]]) -> list[str]:
 @requirement("D19", "S14")
 @pytest.mark.parametrize("said", ["short", LONG])
 async def test_a_time_line_ends_where_its_lines_fill_a_page_and_its_pages_reach_everything(
-    narrow: Office, said: str
+    narrow: MessageWorld, said: str
 ) -> None:
     lead, ops = await pair(narrow)
     wanted: list[str] = []
@@ -144,7 +144,7 @@ async def test_a_time_line_ends_where_its_lines_fill_a_page_and_its_pages_reach_
 
 @requirement("D19", "S14")
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
-async def test_a_time_line_of_full_pages_has_its_end_where_nothing_older_is(narrow: Office, count: int) -> None:
+async def test_a_time_line_of_full_pages_has_its_end_where_nothing_older_is(narrow: MessageWorld, count: int) -> None:
     """Also where the last delegation that a page has room for is the first of all."""
     lead, ops = await pair(narrow)
     for number in range(count):
@@ -161,7 +161,7 @@ async def test_a_time_line_of_full_pages_has_its_end_where_nothing_older_is(narr
 @requirement("D19", "S14")
 @pytest.mark.parametrize("path", ["/orgs/{org_id}/delegations", "/admin/delegations"])
 async def test_the_lists_of_organisations_show_beginnings_and_their_pages_reach_everything(
-    narrow: Office, path: str
+    narrow: MessageWorld, path: str
 ) -> None:
     lead, ops = await pair(narrow)
     for number in range(9):
@@ -181,9 +181,9 @@ async def test_the_lists_of_organisations_show_beginnings_and_their_pages_reach_
 
 
 @requirement("D19", "S14")
-async def test_the_store_hands_out_no_more_than_what_is_shown(narrow: Office) -> None:
+async def test_the_store_hands_out_no_more_than_what_is_shown(narrow: MessageWorld) -> None:
     lead, ops = await pair(narrow)
-    reader, org = narrow.server.server.delegation_reader, narrow.server.server.registry.orgs()[0]
+    reader, org = narrow.server.server.delegations.reader, narrow.server.server.registry.orgs()[0]
     opened = (await give(lead, ops, LONG))["delegation_id"]
     assert [(row.id, row.task) for row in await reader.list_open(org.id, 10)] == [(opened, LONG[:50])]
     await ended(ops, opened, status="completed", result=LONG)
@@ -199,7 +199,7 @@ async def test_the_store_hands_out_no_more_than_what_is_shown(narrow: Office) ->
 
 
 @requirement("D19", "S14")
-async def test_one_alone_is_whole_and_the_tree_below_it_is_of_beginnings(narrow: Office) -> None:
+async def test_one_alone_is_whole_and_the_tree_below_it_is_of_beginnings(narrow: MessageWorld) -> None:
     lead, ops = await pair(narrow)
     below = await narrow.server.seat("Below", parent_id=ops.id)
     first = await give(lead, ops)
@@ -220,7 +220,7 @@ async def test_one_alone_is_whole_and_the_tree_below_it_is_of_beginnings(narrow:
 
 
 @requirement("D19", "S14")
-async def test_of_a_long_time_line_the_end_is_shown_and_how_much_stands_before_it(narrow: Office) -> None:
+async def test_of_a_long_time_line_the_end_is_shown_and_how_much_stands_before_it(narrow: MessageWorld) -> None:
     lead, ops = await pair(narrow)
     id_ = str((await give(lead, ops))["delegation_id"])
     begun = len((await full(lead, id_))["timeline"])
@@ -233,7 +233,7 @@ async def test_of_a_long_time_line_the_end_is_shown_and_how_much_stands_before_i
     assert [each["fact"] for each in line] == ["claimed", "returned"] * (LINES // 2)
 
 
-async def _taken_and_given_back(office: Office, seat: Seat) -> None:
-    (row,) = await office.take(seat)
+async def _taken_and_given_back(world: MessageWorld, seat: Seat) -> None:
+    (row,) = await world.take(seat)
     claim = {"activity_id": row["id"], "attempt": row["attempt"]}
     await seat.api.post(f"/workspaces/{seat.id}/activity/release", {"claims": [claim]})

@@ -1,5 +1,5 @@
 """Whichever way a task is given, what is written, told and answered is the same: 25 scripts that are always the same
-ones. `scripts/prove parity` plays 500 others each time."""
+ones (a usual run plays half of them). `scripts/prove parity` plays 500 others each time."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,11 +10,12 @@ import pytest
 from proofs.parity.moves import LEAD, POLLED, Move
 from proofs.parity.servers import Servers
 from proofs.parity.twins import OTHERS, Found, compared, differences
-from tests.delegations.entrances import Entrance
-from tests.engines import ENGINES, Engine, new_database
+from testing.delegation_entrances import Entrance
+from testing.engines import ENGINES, Engine, new_database
+from testing.step_counts import STEPS, USUAL_STEPS
 from tests.requirements import requirement
 
-SEEDS = range(24)
+SEEDS = range(24 * STEPS // USUAL_STEPS)
 
 
 @pytest.fixture

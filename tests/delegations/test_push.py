@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import FetchFailed
 from molecule_core.common.limits import Limits
-from molecule_core.delegations.model import DelegationPhase, DelegationStatus, FailureReason
+from molecule_core.delegations.model import DelegationPhase, FailureReason
 from molecule_core.delegations.rules import ADVICE, a2a_state
 from molecule_core.messages.events import (
     DeliveryFailed,
@@ -18,36 +18,38 @@ from molecule_core.messages.events import (
     MessagesDelivered,
     PushAccepted,
     PushDeferred,
+    QuestionAsked,
 )
 from molecule_core.messages.model import Sender
-from tests.answers.office import Office
-from tests.clocks import FakeClock
-from tests.delegations.pushes import URL, Team, listen, team
-from tests.delegations.work import told_of
-from tests.delivery.agents import Pushed, Reply, plain, said
-from tests.engines import Engine
-from tests.fetch.internet import internet
-from tests.fetch.spellings import PUBLIC
-from tests.journeys.patience import eventually
+from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.clocks import FakeClock
+from testing.delegation_steps import told_of
+from testing.engines import Engine
+from testing.forbidden_urls import PUBLIC
+from testing.loopback_internet import internet
+from testing.message_world import MessageWorld
+from testing.push_agents import Pushed, Reply, plain, said
+from testing.running_server import running
+from testing.waits import eventually
+from tests.delegations.push_team import URL, Team, listen, team
 from tests.requirements import requirement
-from tests.running import running
 
 WORKING = {"kind": "task", "id": "t", "status": {"state": "working"}}
 
 
 async def ends_at_once(there: Team, one: str, code: str, detail: str) -> None:
     """It was given up for this reason with its first push, and nobody tries again."""
-    assert there.of(DeliveryFailed) == [DeliveryFailed(one, code, detail, there.office.clock.now())]
+    assert there.of(DeliveryFailed) == [DeliveryFailed(one, code, detail, there.world.clock.now())]
     pushed = len(there.pushed)
-    await there.office.pass_time(4000)
+    await there.world.pass_time(4000)
     assert len(there.pushed) == pushed
     assert there.of(PushDeferred) == []
 
 
-async def letters(office: Office) -> Any:
+async def letters(world: MessageWorld) -> Any:
     """All dead letters of the organisation."""
-    seats = await office.person.get("/workspaces")
-    found = [await office.person.get(f"/workspaces/{seat['id']}/dead-letters") for seat in seats]
+    seats = await world.person.get("/workspaces")
+    found = [await world.person.get(f"/workspaces/{seat['id']}/dead-letters") for seat in seats]
     return [letter for page in found for letter in page["dead_letters"]]
 
 
@@ -55,10 +57,10 @@ async def letters(office: Office) -> Any:
 
 
 @requirement("D4", "D6", "D7")
-async def test_words_answer_it_and_it_is_pushed_once(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, said("sorted"))
-    now = office.clock.now()
+async def test_words_answer_it_and_it_is_pushed_once(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, said("sorted"))
+    now = world.clock.now()
     one = await there.gives()
     (pushed,) = there.pushed
     assert (pushed.activity, pushed.attempt, pushed.headers["idempotency-key"]) == (one, 1, one)
@@ -72,10 +74,10 @@ async def test_words_answer_it_and_it_is_pushed_once(office: Office) -> None:
     )
     assert (answered.answer.text, answered.answer.parts) == ("sorted", [{"kind": "text", "text": "sorted"}])
     assert (answered.answer.sender, answered.answer.context_id) == (f"workspace:{there.ops.id}", one)
-    (owed,) = await office.owed(there.ops)
+    (owed,) = await world.owed(there.ops)
     assert (owed["state"], owed["answer_id"]) == ("answered", answered.answer.id)
-    assert await office.ticks(there.ops, one) == ["stored", "handed_over 1", "acked 1", "answered"]
-    await office.pass_time(4000)
+    assert await world.ticks(there.ops, one) == ["stored", "handed_over 1", "acked 1", "answered"]
+    await world.pass_time(4000)
     assert len(there.pushed) == 1 and len(there.heard) == 2
 
 
@@ -91,13 +93,13 @@ async def test_words_answer_it_and_it_is_pushed_once(office: Office) -> None:
         (204, {}, b""),
     ],
 )
-async def test_an_agent_that_only_has_it_completes_nothing(office: Office, reply: Reply) -> None:
-    there = await team(office)
-    office.net.answers(URL, reply)
+async def test_an_agent_that_only_has_it_completes_nothing(world: MessageWorld, reply: Reply) -> None:
+    there = await team(world)
+    world.net.answers(URL, reply)
     one = await there.gives()
-    assert there.heard[1:] == [PushAccepted(one, office.clock.now())]
-    assert await office.state(there.ops, one) == "open"
-    await office.pass_time(4000)
+    assert there.heard[1:] == [PushAccepted(one, world.clock.now())]
+    assert await world.state(there.ops, one) == "open"
+    await world.pass_time(4000)
     assert len(there.pushed) == 1 and len(there.heard) == 2
 
 
@@ -111,40 +113,42 @@ async def test_an_agent_that_only_has_it_completes_nothing(office: Office, reply
         (plain(200, result={"status": {"state": "TASK_STATE_CANCELED"}}), "its task has been canceled"),
     ],
 )
-async def test_an_error_of_the_agent_ends_it(office: Office, reply: Reply, text: str) -> None:
-    there = await team(office)
-    office.net.answers(URL, reply)
+async def test_an_error_of_the_agent_ends_it(world: MessageWorld, reply: Reply, text: str) -> None:
+    there = await team(world)
+    world.net.answers(URL, reply)
     one = await there.gives()
     await ends_at_once(there, one, "agent_error", text)
     assert len(there.pushed) == 1
-    assert await office.state(there.ops, one) == "declined"
-    assert await letters(office) == []
+    assert await world.state(there.ops, one) == "declined"
+    assert await letters(world) == []
 
 
 @requirement("D8")
-async def test_a_task_that_is_rejected_declines_it(office: Office) -> None:
-    there = await team(office)
+async def test_a_task_that_is_rejected_declines_it(world: MessageWorld) -> None:
+    there = await team(world)
     message = {"parts": [{"kind": "text", "text": "not my job"}]}
-    office.net.answers(URL, plain(200, result={"status": {"state": "rejected", "message": message}}))
+    world.net.answers(URL, plain(200, result={"status": {"state": "rejected", "message": message}}))
     await there.gives()
     (answered,) = there.of(MessageAnswered)
     assert (answered.declined, answered.answer.text, answered.via) == (True, "not my job", "push")
-    (owed,) = await office.owed(there.ops)
+    (owed,) = await world.owed(there.ops)
     assert (owed["state"], owed["reason"], owed["answer_id"]) == ("declined", "not my job", answered.answer.id)
 
 
 @requirement("D7", "S8")
-async def test_a_file_that_its_agent_may_not_send_is_told_and_the_rest_of_the_answer_counts(office: Office) -> None:
-    there = await team(office)
+async def test_a_file_that_its_agent_may_not_send_is_told_and_the_rest_of_the_answer_counts(
+    world: MessageWorld,
+) -> None:
+    there = await team(world)
     uri = f"/workspaces/{there.lead.id}/files/{there.lead.id}"
     files = [{"kind": "file", "file": {"uri": each}} for each in (uri, "https://files.example/a.txt")]
     result = {"kind": "message", "parts": [{"kind": "text", "text": "sorted"}, *files]}
-    office.net.answers(URL, plain(200, jsonrpc="2.0", id=1, result=result))
+    world.net.answers(URL, plain(200, jsonrpc="2.0", id=1, result=result))
     await there.gives()
     (answered,) = there.of(MessageAnswered)
     words, missing, elsewhere = answered.answer.parts
     assert (words["text"], elsewhere["file"]["uri"]) == ("sorted", "https://files.example/a.txt")
-    assert f"there is no file {uri}" in missing["text"]
+    assert f"the file {uri} was not found, or you have no access to it" in missing["text"]
     assert len(there.pushed) == 1
 
 
@@ -153,45 +157,47 @@ async def test_a_file_that_its_agent_may_not_send_is_told_and_the_rest_of_the_an
 
 @requirement("D8")
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 410, 413])
-async def test_a_refusal_ends_it_at_once_without_a_dead_letter(office: Office, status: int) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(status, error="go away"))
+async def test_a_refusal_ends_it_at_once_without_a_dead_letter(world: MessageWorld, status: int) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(status, error="go away"))
     one = await there.gives()
     await ends_at_once(there, one, "refused", f"HTTP {status}: go away")
-    assert await letters(office) == []
+    assert await letters(world) == []
     assert "MESSAGE_DEAD" not in {name for name, _ in await there.events()}
-    assert (await office.ticks(there.ops, one))[:3] == ["stored", "handed_over 1", "dead 1 (refused)"]
+    assert (await world.ticks(there.ops, one))[:3] == ["stored", "handed_over 1", "dead 1 (refused)"]
 
 
 @requirement("D8")
 @pytest.mark.parametrize("body", [b"<html>", b'{"a":1,"a":2}', b"[" * 40 + b"]" * 40])
-async def test_an_answer_that_nobody_can_read_ends_it_at_once(office: Office, body: bytes) -> None:
-    there = await team(office)
-    office.net.answers(URL, (200, {}, body))
+async def test_an_answer_that_nobody_can_read_ends_it_at_once(world: MessageWorld, body: bytes) -> None:
+    there = await team(world)
+    world.net.answers(URL, (200, {}, body))
     await there.gives()
     assert [fact.code for fact in there.of(DeliveryFailed)] == ["bad_answer"]
-    await office.pass_time(4000)
+    await world.pass_time(4000)
     assert len(there.pushed) == 1
 
 
 @requirement("D8")
 @pytest.mark.parametrize(("status", "code"), [(302, "refused"), (200, "bad_answer"), (0, "bad_answer")])
-async def test_an_answer_that_the_fetcher_throws_away_ends_it_at_once(office: Office, status: int, code: str) -> None:
-    there = await team(office)
-    office.net.breaks(URL, "too much of it", sent=True, status=status)
+async def test_an_answer_that_the_fetcher_throws_away_ends_it_at_once(
+    world: MessageWorld, status: int, code: str
+) -> None:
+    there = await team(world)
+    world.net.breaks(URL, "too much of it", sent=True, status=status)
     one = await there.gives()
     await ends_at_once(there, one, code, "too much of it")
-    assert await letters(office) == []
+    assert await letters(world) == []
 
 
 @requirement("D16")
-async def test_an_agent_without_a_url_ends_it_at_once(office: Office) -> None:
-    there = await team(office)
-    registry = office.server.server.registry
+async def test_an_agent_without_a_url_ends_it_at_once(world: MessageWorld) -> None:
+    there = await team(world)
+    registry = world.server.server.registry
     registry.put_workspace(replace(registry.active_workspace(there.ops.id), url=None))
     one = await there.gives()
     await ends_at_once(there, one, "unsafe_url", "this workspace has no url")
-    assert office.net.pushed == []
+    assert world.net.pushed == []
 
 
 @requirement("D16", "S6")
@@ -202,10 +208,10 @@ async def test_a_name_that_has_moved_inside_since_is_never_asked(
         net.names["ops.example"] = PUBLIC[:1]
         fetcher = net.fetcher()
         async with running(engine, place, tmp_path, clock=clock, fetcher=fetcher) as server:
-            office = Office(server, await server.person(), clock, None)  # type: ignore[arg-type]
+            world = MessageWorld(server, await server.person(), clock, None)  # type: ignore[arg-type]
             lead = await server.seat("Lead")
             ops = await server.seat("Ops", delivery_mode="push", url=URL)
-            there = Team(office, lead, ops, listen(office))
+            there = Team(world, lead, ops, listen(world))
             net.names["ops.example"] = ("127.0.0.1",)
             await there.gives()
         (given_up,) = there.of(DeliveryFailed)
@@ -228,61 +234,61 @@ TRANSIENT: list[tuple[Reply | None, str]] = [
 @requirement("D8")
 @pytest.mark.parametrize(("reply", "error"), TRANSIENT)
 async def test_what_may_pass_is_tried_once_more_after_eight_seconds_and_then_given_up(
-    office: Office, reply: Reply | None, error: str
+    world: MessageWorld, reply: Reply | None, error: str
 ) -> None:
-    there = await team(office)
+    there = await team(world)
     if reply is not None:
-        office.net.answers(URL, reply)
-    begun = office.clock.now()
+        world.net.answers(URL, reply)
+    begun = world.clock.now()
     one = await there.gives()
     assert there.heard[1:] == [PushDeferred(one, False, error, there.behind(8), begun)]
-    await office.pass_time(7.9)
-    assert len(office.net.pushed) == 1
-    await office.pass_time(0.2)
-    assert [(each.activity, each.attempt) for each in office.net.pushed] == [(one, 1), (one, 2)]
+    await world.pass_time(7.9)
+    assert len(world.net.pushed) == 1
+    await world.pass_time(0.2)
+    assert [(each.activity, each.attempt) for each in world.net.pushed] == [(one, 1), (one, 2)]
     assert there.heard[2:] == [
-        MessagesDelivered(there.ops.id, ((one, 2),), True, office.clock.now()),
-        DeliveryFailed(one, "unreachable", error, office.clock.now()),
+        MessagesDelivered(there.ops.id, ((one, 2),), True, world.clock.now()),
+        DeliveryFailed(one, "unreachable", error, world.clock.now()),
     ]
-    await office.pass_time(4000)
-    assert len(office.net.pushed) == 2 and len(there.heard) == 4
-    assert await letters(office) == []
+    await world.pass_time(4000)
+    assert len(world.net.pushed) == 2 and len(there.heard) == 4
+    assert await letters(world) == []
 
 
 @requirement("D8")
 @pytest.mark.parametrize(("reply", "_error"), TRANSIENT[:2])
-async def test_the_second_push_is_as_good_as_the_first(office: Office, reply: Reply, _error: str) -> None:
-    there = await team(office)
-    office.net.answers(URL, reply, said("sorted"))
+async def test_the_second_push_is_as_good_as_the_first(world: MessageWorld, reply: Reply, _error: str) -> None:
+    there = await team(world)
+    world.net.answers(URL, reply, said("sorted"))
     one = await there.gives()
-    await office.pass_time(8.1)
+    await world.pass_time(8.1)
     assert [fact.answer.text for fact in there.of(MessageAnswered)] == ["sorted"]
     assert there.of(DeliveryFailed) == []
     assert [each.headers["idempotency-key"] for each in there.pushed] == [one, one]
 
 
 @requirement("D8", "M22")
-async def test_one_in_retry_holds_up_what_stands_behind_it_for_its_pause_only(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(502), plain(502), said("done"))
+async def test_one_in_retry_holds_up_what_stands_behind_it_for_its_pause_only(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(502), plain(502), said("done"))
     one = await there.gives()
-    asked = await office.ask(there.ops, "a question")
-    await office.pass_time(7.9)
+    asked = await world.ask(there.ops, "a question")
+    await world.pass_time(7.9)
     assert [each.activity for each in there.pushed] == [one]
-    await office.pass_time(0.2)
-    await office.stands(there.ops, asked, "answered")
+    await world.pass_time(0.2)
+    await world.stands(there.ops, asked, "answered")
     assert [each.activity for each in there.pushed] == [one, one, asked]
     assert [fact.code for fact in there.of(DeliveryFailed)] == ["unreachable"]
 
 
 @requirement("D17", "M21")
-async def test_a_plain_message_to_the_same_agent_is_tried_as_ever_and_nothing_rises_of_it(office: Office) -> None:
-    there = await team(office)
-    asked = await office.ask(there.ops, "a question", by=there.lead)
+async def test_a_plain_message_to_the_same_agent_is_tried_as_ever_and_nothing_rises_of_it(world: MessageWorld) -> None:
+    there = await team(world)
+    asked = await world.ask(there.ops, "a question", by=there.lead)
     for _ in range(12):
-        await office.pass_time(301)
-    assert len(office.net.pushed) == 12
-    (letter,) = await letters(office)
+        await world.pass_time(301)
+    assert len(world.net.pushed) == 12
+    (letter,) = await letters(world)
     assert (letter["activity_id"], letter["reason"]) == (asked, "unreachable")
     assert there.heard == []
 
@@ -302,10 +308,10 @@ ENDS: list[tuple[Reply, FailureReason, str]] = [
 @requirement("D1", "D4", "D7", "D8")
 @pytest.mark.parametrize(("reply", "reason", "owed"), ENDS, ids=[reason for _, reason, _ in ENDS])
 async def test_what_will_not_pass_fails_with_its_reason_and_tells_the_caller_once(
-    office: Office, reply: Reply, reason: FailureReason, owed: str
+    world: MessageWorld, reply: Reply, reason: FailureReason, owed: str
 ) -> None:
-    there = await team(office)
-    office.net.answers(URL, reply)
+    there = await team(world)
+    world.net.answers(URL, reply)
     one = await there.gives()
     row = await there.row(one)
     assert (row.status, row.phase, row.reason, row.open, row.attempt) == (
@@ -316,20 +322,20 @@ async def test_what_will_not_pass_fails_with_its_reason_and_tells_the_caller_onc
         1,
     )
     assert (await there.told(one))[-2:] == ["queued/sending", reason]
-    (result,) = [each for each in await office.take(there.lead) if each["kind"] == "delegation_result"]
+    (result,) = [each for each in await world.take(there.lead) if each["kind"] == "delegation_result"]
     told = result["response_body"]
     assert (result["status"], told["status"], told["reason"]) == ("failed", "failed", reason)
     assert ADVICE[reason] in told["text"]
-    assert await office.state(there.ops, one) == owed
+    assert await world.state(there.ops, one) == owed
 
 
 @requirement("D1", "D8")
-async def test_two_failures_that_might_have_passed_fail_it_as_unreachable(office: Office) -> None:
-    there = await team(office)
+async def test_two_failures_that_might_have_passed_fail_it_as_unreachable(world: MessageWorld) -> None:
+    there = await team(world)
     one = await there.gives()
     row = await there.row(one)
     assert (row.status, row.phase, row.taken_at) == (DelegationStatus.QUEUED, DelegationPhase.RETRYING, None)
-    await office.pass_time(8.1)
+    await world.pass_time(8.1)
     row = await there.row(one)
     assert (row.status, row.reason, row.error, row.attempt) == (
         DelegationStatus.FAILED,
@@ -338,38 +344,40 @@ async def test_two_failures_that_might_have_passed_fail_it_as_unreachable(office
         2,
     )
     assert (await there.told(one))[-4:] == ["queued/sending", "queued/retrying", "queued/sending", "unreachable"]
-    assert await office.state(there.ops, one) == NOBODY_OWES
+    assert await world.state(there.ops, one) == NOBODY_OWES
 
 
 @requirement("D7", "D8")
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_refusal_that_comes_behind_the_lease_of_its_push_is_one_end(office: Office, cancelled: bool) -> None:
-    there = await team(office)
+async def test_a_refusal_that_comes_behind_the_lease_of_its_push_is_one_end(
+    world: MessageWorld, cancelled: bool
+) -> None:
+    there = await team(world)
 
     async def answer(pushed: Pushed) -> Reply:
-        office.clock.at += 400 * SECOND  # the server stands still: nobody else has a turn
+        world.clock.at += 400 * SECOND  # the server stands still: nobody else has a turn
         if cancelled:
-            office.net.answers(URL, plain(200))  # it is told
+            world.net.answers(URL, plain(200))  # it is told
             row = await there.row(pushed.activity)
             by = Sender(f"workspace:{there.lead.id}", there.lead.id, None, None)
-            await office.server.server.delegation_writer.cancel(row, by, "not wanted")
+            await world.server.server.delegations.writer.cancel(row, by, "not wanted")
         return plain(404, error="go away")
 
-    office.net.agents[URL] = answer
+    world.net.agents[URL] = answer
     one = await there.give()
     row = await eventually(lambda: there.row(one), lambda row: row.status.is_ended)
-    await office.rest()
+    await world.rest()
     assert row.reason is (FailureReason.CANCELLED if cancelled else FailureReason.REFUSED)
     # It may have been sent once more, to an agent that nobody had heard of for so long.
-    words = [tick.split()[0] for tick in await office.ticks(there.ops, one)]
+    words = [tick.split()[0] for tick in await world.ticks(there.ops, one)]
     end = ["acked", "declined"] if cancelled else ["dead"]
     assert sorted(word for word in words if word not in ("stored", "handed_over")) == end
 
 
 @requirement("D5", "P5")
-async def test_an_agent_that_has_it_is_at_work_and_the_row_says_so(office: Office) -> None:
-    there = await team(office)
-    office.net.answers(URL, plain(202, queued=True))
+async def test_an_agent_that_has_it_is_at_work_and_the_row_says_so(world: MessageWorld) -> None:
+    there = await team(world)
+    world.net.answers(URL, plain(202, queued=True))
     one = await there.gives()
     row = await there.row(one)
     assert (row.status, row.phase, row.open, a2a_state(row)) == (
@@ -378,18 +386,18 @@ async def test_an_agent_that_has_it_is_at_work_and_the_row_says_so(office: Offic
         1,
         "working",
     )
-    assert row.taken_at == office.clock.now()
+    assert row.taken_at == world.clock.now()
 
 
 @requirement("D16", "D7")
-async def test_a_url_that_may_not_be_called_is_told_with_its_reason_and_no_request(office: Office) -> None:
-    there = await team(office)
-    registry = office.server.server.registry
+async def test_a_url_that_may_not_be_called_is_told_with_its_reason_and_no_request(world: MessageWorld) -> None:
+    there = await team(world)
+    registry = world.server.server.registry
     registry.put_workspace(replace(registry.active_workspace(there.ops.id), url=None))
     one = await there.gives()
     row = await there.row(one)
-    assert (row.status, row.reason, office.net.pushed) == (DelegationStatus.FAILED, FailureReason.UNSAFE_URL, [])
-    name, payload = (await told_of(office, one))[-1]
+    assert (row.status, row.reason, world.net.pushed) == (DelegationStatus.FAILED, FailureReason.UNSAFE_URL, [])
+    name, payload = (await told_of(world, one))[-1]
     advice = ADVICE[FailureReason.UNSAFE_URL]
     assert (name, payload["reason"], payload["advice"]) == ("DELEGATION_FAILED", "unsafe_url", advice)
 
@@ -402,9 +410,14 @@ SORTS: dict[str, tuple[Reply, ...]] = {
     "unsure": (plain(599),),
     "refused": (plain(404), plain(302)),
     "bad_answer": ((200, {}, b"<html>"),),
-    "agent_error": (plain(200, error="no"), plain(200, result={"status": {"state": "failed"}})),
+    "agent_error": (
+        plain(200, error="no"),
+        plain(200, result={"status": {"state": "failed"}}),
+        plain(200, result={"status": {"state": "completed"}}),
+    ),
     "accepted": (plain(202, queued=True), plain(200, result=WORKING), plain(200)),
-    "answered": (said("sorted"), plain(200, result={"status": {"state": "completed"}})),
+    "asked": (plain(200, result={"status": {"state": "input-required"}}),),
+    "answered": (said("sorted"),),
     "declined": (plain(200, result={"status": {"state": "rejected"}}),),
 }
 
@@ -427,14 +440,16 @@ def named(fact: Any) -> str:
         return fact.code
     if isinstance(fact, MessageAnswered):
         return "declined" if fact.declined else "answered"
+    if isinstance(fact, QuestionAsked):
+        return "asked"
     return "accepted" if isinstance(fact, PushAccepted) else "unsure"
 
 
 @requirement("D5", "D7", "D8")
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_its_agent_answers_it_comes_to_what_the_policy_says(office: Office, seed: int) -> None:
-    there = await team(office)
-    office.server.server.push_dispatcher._limits = Limits(circuit_failures=10**6)
+async def test_whatever_its_agent_answers_it_comes_to_what_the_policy_says(world: MessageWorld, seed: int) -> None:
+    there = await team(world)
+    world.server.server.delivery.push_dispatcher._limits = Limits(circuit_failures=10**6)
     chance = Random(seed)
     for number in range(8):
         script = [chance.choice(["busy", "busy", "passes"]) for _ in range(chance.randrange(5))]
@@ -449,11 +464,11 @@ async def test_whatever_its_agent_answers_it_comes_to_what_the_policy_says(offic
                 raise FetchFailed(reason="broken", sent=True, status=None)
             return reply
 
-        office.net.agents[URL] = answer
+        world.net.agents[URL] = answer
         there.heard.clear()
         one = await there.gives(f"task {number}")
         for _ in range(len(script) + 2):
-            await office.pass_time(31)
+            await world.pass_time(31)
         end, pushes = expected(script)
         assert named(there.heard[-1]) == end, script
         assert [each.attempt for each in there.pushed if each.activity == one] == list(range(1, pushes + 1)), script

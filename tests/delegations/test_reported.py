@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.answers.office import Office, handle, reply
+from testing.callers import UNKNOWN
+from testing.message_world import MessageWorld, handle, reply
+from testing.running_server import Seat
+from testing.waits import refused
 from tests.delegations.test_over_http import full, give, pair, tasks, work
-from tests.journeys.cast import UNKNOWN
-from tests.journeys.patience import refused
 from tests.requirements import requirement
-from tests.running import Seat
 
 RECORDED = "own-1"
 
@@ -26,15 +26,15 @@ class Sides(NamedTuple):
     below: str
 
 
-async def sides(office: Office) -> Sides:
+async def sides(world: MessageWorld) -> Sides:
     """Both delegations are in hand."""
-    lead, ops = await pair(office)
-    helper = await office.server.seat("Helper")
-    stranger = await office.server.seat("Stranger", org_id=await office.server.org("Other"))
+    lead, ops = await pair(world)
+    helper = await world.server.seat("Helper")
+    stranger = await world.server.seat("Stranger", org_id=await world.server.org("Other"))
     first = await give(lead, ops)
-    await office.take(ops)
+    await world.take(ops)
     second = await give(ops, helper, "a part of it")
-    await office.take(helper)
+    await world.take(helper)
     return Sides(lead, ops, helper, stranger, first["delegation_id"], second["delegation_id"])
 
 
@@ -65,18 +65,18 @@ async def report(seat: Seat, delegation_id: str, *, by_id: bool = False, **said:
 
 
 @requirement("D6", "W1")
-async def test_what_went_another_way_is_noted_and_ended_by_who_noted_it(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_what_went_another_way_is_noted_and_ended_by_who_noted_it(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     assert await record(lead, ops) == {"delegation_id": RECORDED, "status": "recorded"}
     assert (await record(lead, ops))["idempotent_hit"] is True
     error = await refused(record(lead, ops, "something else"))
     assert (error.status, error.code) == (409, "message_id_reused")
-    assert await office.take(ops) == []  # it went another way, and comes no second time
+    assert await world.take(ops) == []  # it went another way, and comes no second time
     (item,) = await lead.api.get(f"/workspaces/{lead.id}/delegations")
     assert (item["status"], item["recorded"], item["summary"]) == ("pending", True, "sort the mail")
     assert await update(lead, RECORDED, response_preview="sor") == {"delegation_id": RECORDED, "status": "completed"}
     assert (await full(lead, RECORDED))["result"] == "sor"
-    assert await office.take(lead) == []
+    assert await world.take(lead) == []
     await record(lead, ops, name="own-2")
     assert (await update(lead, "own-2", "failed", error="lost it"))["status"] == "failed"
     failed = (await full(lead, "own-2"))["delegation"]
@@ -84,10 +84,10 @@ async def test_what_went_another_way_is_noted_and_ended_by_who_noted_it(office: 
 
 
 @requirement("D6")
-async def test_two_organisations_may_note_work_under_one_id(office: Office) -> None:
-    lead, ops = await pair(office)
-    other = await office.server.org("Other")
-    far, near = await office.server.seat("Far", org_id=other), await office.server.seat("Near", org_id=other)
+async def test_two_organisations_may_note_work_under_one_id(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    other = await world.server.org("Other")
+    far, near = await world.server.seat("Far", org_id=other), await world.server.seat("Near", org_id=other)
     await record(lead, ops)
     await record(far, near, "another task")
     assert [(await full(seat, RECORDED))["task"] for seat in (lead, far)] == ["sort the mail", "another task"]
@@ -96,10 +96,10 @@ async def test_two_organisations_may_note_work_under_one_id(office: Office) -> N
 
 
 @requirement("D2", "S8")
-async def test_work_for_somebody_out_of_reach_is_not_even_noted(office: Office) -> None:
-    lead, ops = await pair(office)
-    stranger = await office.server.seat("Stranger", org_id=await office.server.org("Other"))
-    below = await office.server.seat("Below", parent_id=ops.id)
+async def test_work_for_somebody_out_of_reach_is_not_even_noted(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
+    stranger = await world.server.seat("Stranger", org_id=await world.server.org("Other"))
+    below = await world.server.seat("Below", parent_id=ops.id)
     assert (await refused(record(lead, below))).code == "may_not_talk"
     assert (await refused(record(lead, lead))).code == "self_delegation"
     foreign, unknown = await refused(record(lead, stranger)), await refused(record(lead, UNKNOWN))
@@ -108,8 +108,8 @@ async def test_work_for_somebody_out_of_reach_is_not_even_noted(office: Office) 
 
 
 @pytest.mark.parametrize(("name", "value"), [("delegation_id", ""), ("delegation_id", "a b"), ("task", " ")])
-async def test_a_note_that_can_be_nothing_is_refused(office: Office, name: str, value: str) -> None:
-    lead, ops = await pair(office)
+async def test_a_note_that_can_be_nothing_is_refused(world: MessageWorld, name: str, value: str) -> None:
+    lead, ops = await pair(world)
     said = {"target_id": ops.id, "task": "sort", "delegation_id": "own-1", name: value}
     error = await refused(lead.api.post(f"/workspaces/{lead.id}/delegations/record", said))
     assert error.status in (400, 422)
@@ -120,12 +120,12 @@ async def test_a_note_that_can_be_nothing_is_refused(office: Office, name: str, 
 
 
 @requirement("D6", "D7")
-async def test_the_target_ends_it_with_its_whole_answer_which_comes_into_the_inbox_once(office: Office) -> None:
-    there, answer = await sides(office), "sorted " * 100
+async def test_the_target_ends_it_with_its_whole_answer_which_comes_into_the_inbox_once(world: MessageWorld) -> None:
+    there, answer = await sides(world), "sorted " * 100
     told = await update(there.ops, there.id, result=answer, response_preview="sorted")
     assert told == {"delegation_id": there.id, "status": "completed"}
     assert (await update(there.ops, there.id, "failed", error="no"))["status"] == "completed"  # stays so
-    (row,) = await office.take(there.lead)
+    (row,) = await world.take(there.lead)
     assert (row["kind"], row["response_body"]["text"]) == ("delegation_result", answer)
     story = await full(there.lead, there.id)
     assert [(each["fact"], each["late"]) for each in story["timeline"]][-2:] == [
@@ -135,16 +135,16 @@ async def test_the_target_ends_it_with_its_whole_answer_which_comes_into_the_inb
 
 
 @requirement("D6", "D8")
-async def test_the_target_says_that_it_failed_and_why(office: Office) -> None:
-    there = await sides(office)
+async def test_the_target_says_that_it_failed_and_why(world: MessageWorld) -> None:
+    there = await sides(world)
     assert (await update(there.ops, there.id, "failed", error="no access"))["status"] == "failed"
     item = (await full(there.lead, there.id))["delegation"]
     assert (item["reason"], item["error"], item["error_detail"]) == ("rejected", "no access", "no access")
 
 
 @requirement("P5")
-async def test_nothing_is_completed_without_an_answer(office: Office) -> None:
-    there = await sides(office)
+async def test_nothing_is_completed_without_an_answer(world: MessageWorld) -> None:
+    there = await sides(world)
     error = await refused(update(there.ops, there.id))
     assert (error.status, error.code) == (400, "invalid_message")
     assert (await full(there.lead, there.id))["delegation"]["status"] == "queued"
@@ -155,8 +155,8 @@ async def test_nothing_is_completed_without_an_answer(office: Office) -> None:
 
 @requirement("D12")
 @pytest.mark.parametrize("by_id", [True, False])
-async def test_the_worker_says_how_far_it_is_by_either_path(office: Office, *, by_id: bool) -> None:
-    there = await sides(office)
+async def test_the_worker_says_how_far_it_is_by_either_path(world: MessageWorld, *, by_id: bool) -> None:
+    there = await sides(world)
     said = {"current_step": " reading\nall ", "tools_used": ["grep", "sort"], "eta_hint": "soon", "percent": 40}
     told = await report(there.ops, there.id, by_id=by_id, **said)
     assert told == {"status": "noted", "noted": True, "delegation_status": "queued"}
@@ -176,16 +176,16 @@ async def test_the_worker_says_how_far_it_is_by_either_path(office: Office, *, b
         {"tools_used": ["x" * 101]},
     ],
 )
-async def test_progress_out_of_bounds_is_refused(office: Office, said: dict[str, Any]) -> None:
-    there = await sides(office)
+async def test_progress_out_of_bounds_is_refused(world: MessageWorld, said: dict[str, Any]) -> None:
+    there = await sides(world)
     error = await refused(report(there.ops, there.id, **said))
     assert (error.status, error.code) == (422, "invalid_field")
     assert (await full(there.lead, there.id))["delegation"]["phase"] == "claimed"
 
 
 @requirement("D12", "S14")
-async def test_what_cannot_be_seen_is_left_out_of_what_is_said_and_loses_nothing_else(office: Office) -> None:
-    there = await sides(office)
+async def test_what_cannot_be_seen_is_left_out_of_what_is_said_and_loses_nothing_else(world: MessageWorld) -> None:
+    there = await sides(world)
     await report(there.ops, there.id, current_step="\x1b[31mreads\x1b[0m the\u202e mail", tools_used=["grep\u200f"])
     said = (await full(there.lead, there.id))["delegation"]["progress"]
     assert (said["current_step"], said["tools_used"]) == ("reads the mail", ["grep"])
@@ -197,8 +197,8 @@ async def test_what_cannot_be_seen_is_left_out_of_what_is_said_and_loses_nothing
 
 
 @requirement("D6", "S8")
-async def test_who_sees_work_and_does_not_do_it_may_not_speak_for_who_does(office: Office) -> None:
-    there = await sides(office)
+async def test_who_sees_work_and_does_not_do_it_may_not_speak_for_who_does(world: MessageWorld) -> None:
+    there = await sides(world)
     await record(there.lead, there.ops)
     told = {"status": 403, "code": "not_the_worker"}
     wrong = [
@@ -221,8 +221,8 @@ async def test_who_sees_work_and_does_not_do_it_may_not_speak_for_who_does(offic
 
 
 @requirement("S8")
-async def test_work_of_others_is_to_everybody_else_as_if_it_were_not_there(office: Office) -> None:
-    there = await sides(office)
+async def test_work_of_others_is_to_everybody_else_as_if_it_were_not_there(world: MessageWorld) -> None:
+    there = await sides(world)
     unknown = (await refused(update(there.stranger, UNKNOWN, result="sorted"))).problem
     for seat, delegation_id in (
         (there.stranger, there.id),
@@ -236,27 +236,27 @@ async def test_work_of_others_is_to_everybody_else_as_if_it_were_not_there(offic
     for seat in (there.stranger, there.helper):
         error = await refused(report(seat, there.id, by_id=True))
         assert (error.status, error.problem) == (404, unknown)
-    for refused_to in (office.person, office.server.admin):
+    for refused_to in (world.person, world.server.admin):
         for path in (status_path(there.ops, there.id), status_path(there.ops, there.id, by_id=True)):
             assert (await refused(refused_to.post(path, {}))).code == "credential_not_accepted"
 
 
 @requirement("D6", "D7")
-async def test_an_answer_after_the_end_changes_nothing_and_is_kept_as_late(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_an_answer_after_the_end_changes_nothing_and_is_kept_as_late(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     told = await give(lead, ops)
-    (row,) = [row for row in await office.take(ops) if row["kind"] == "delegation"]
+    (row,) = [row for row in await world.take(ops) if row["kind"] == "delegation"]
     await update(ops, told["delegation_id"], result="sorted")
     await reply(ops, handle(row), "sorted again")
     assert tasks(await lead.api.get(f"/workspaces/{lead.id}/delegations", state="completed")) == ["sort the mail"]
     assert (await full(lead, told["delegation_id"]))["result"] == "sorted"
-    assert len(await office.take(lead)) == 1
+    assert len(await world.take(lead)) == 1
 
 
 @requirement("D6")
-async def test_work_that_was_answered_by_a_reply_stays_as_it_was_answered(office: Office) -> None:
-    lead, ops = await pair(office)
+async def test_work_that_was_answered_by_a_reply_stays_as_it_was_answered(world: MessageWorld) -> None:
+    lead, ops = await pair(world)
     told = await give(lead, ops)
-    await work(office, ops)
+    await work(world, ops)
     assert (await update(ops, told["delegation_id"], "failed", error="no"))["status"] == "completed"
     assert (await full(lead, told["delegation_id"]))["result"] == "sorted"

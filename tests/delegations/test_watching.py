@@ -2,39 +2,39 @@
 
 from typing import Any
 
-from tests.answers.office import Office, handle, reply
-from tests.delegations.work import begin
-from tests.journeys.follow import compared, follow, state_of
-from tests.journeys.livewire import check_shape, journal_of, token_of
-from tests.journeys.patience import bounded
+from testing.delegation_steps import begin
+from testing.live_clients import check_shape, journal_of, token_of
+from testing.message_world import MessageWorld, handle, reply
+from testing.snapshot_follower import compared, follow, state_of
+from testing.waits import bounded
 from tests.requirements import requirement
 
 TOLD = ("DELEGATION_SENT", "DELEGATION_STATUS", "DELEGATION_COMPLETE")
 
 
-async def snapshot_of(office: Office) -> dict[str, Any]:
+async def snapshot_of(world: MessageWorld) -> dict[str, Any]:
     """What a page loads."""
-    org_id = office.server.server.registry.orgs()[0].id
-    found: dict[str, Any] = await bounded(office.person.get(f"/orgs/{org_id}/snapshot"))
+    org_id = world.server.server.registry.orgs()[0].id
+    found: dict[str, Any] = await bounded(world.person.get(f"/orgs/{org_id}/snapshot"))
     return found
 
 
 @requirement("M34", "C23")
-async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    taken = [await snapshot_of(office)]
-    first = (await begin(office, lead, ops)).row
-    taken.append(await snapshot_of(office))
-    await office.pass_time(5)
-    rows = await office.take(ops)
-    taken.append(await snapshot_of(office))
-    second = (await begin(office, ops, lead, "something else")).row
-    taken.append(await snapshot_of(office))
+async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
+    taken = [await snapshot_of(world)]
+    first = (await begin(world, lead, ops)).row
+    taken.append(await snapshot_of(world))
+    await world.pass_time(5)
+    rows = await world.take(ops)
+    taken.append(await snapshot_of(world))
+    second = (await begin(world, ops, lead, "something else")).row
+    taken.append(await snapshot_of(world))
     await reply(ops, handle(rows[0]), "sorted")
-    taken.append(await snapshot_of(office))
+    taken.append(await snapshot_of(world))
     open_ones = [[each["delegation_id"] for each in snapshot["delegations"]] for snapshot in taken]
     assert open_ones == [[], [first.id], [first.id], [second.id, first.id], [second.id]]
-    events = await journal_of(office.server)
+    events = await journal_of(world.server)
     for old in taken:
         for new in taken[taken.index(old) :]:
             between = [event for event in events if event["seq"] <= new["as_of"]]
@@ -42,14 +42,14 @@ async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(office: Offic
 
 
 @requirement("C23")
-async def test_the_events_of_a_delegation_in_any_order_lead_to_the_same_end(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    before = await snapshot_of(office)
-    delegation_id = (await begin(office, lead, ops)).row.id
-    (row,) = await office.take(ops)
-    running = await snapshot_of(office)
+async def test_the_events_of_a_delegation_in_any_order_lead_to_the_same_end(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
+    before = await snapshot_of(world)
+    delegation_id = (await begin(world, lead, ops)).row.id
+    (row,) = await world.take(ops)
+    running = await snapshot_of(world)
     await reply(ops, handle(row), "sorted")
-    events = [event for event in await journal_of(office.server) if event["entity"]["kind"] == "delegation"]
+    events = [event for event in await journal_of(world.server) if event["entity"]["kind"] == "delegation"]
     sent, *changes, end = events
     for order in (changes, changes[::-1], [*changes, *changes]):
         state = state_of(before)
@@ -63,20 +63,20 @@ async def test_the_events_of_a_delegation_in_any_order_lead_to_the_same_end(offi
 
 
 @requirement("D15", "M32", "D2")
-async def test_events_go_to_the_source_and_to_persons_alone_and_sent_is_the_first(office: Office) -> None:
-    lead, ops = await office.server.seat("Lead"), await office.server.seat("Ops")
-    delegation_id = (await begin(office, lead, ops)).row.id
-    (row,) = await office.take(ops)
+async def test_events_go_to_the_source_and_to_persons_alone_and_sent_is_the_first(world: MessageWorld) -> None:
+    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
+    delegation_id = (await begin(world, lead, ops)).row.id
+    (row,) = await world.take(ops)
     await reply(ops, handle(row), "sorted")
-    every = await journal_of(office.server)
-    for token in (await token_of(office.server), lead.token):
+    every = await journal_of(world.server)
+    for token in (await token_of(world.server), lead.token):
         last = [each["seq"] for each in every if each["workspace_id"] == lead.id][-1]
-        told = [each for each in await journal_of(office.server, token, upto=last) if each["event"] in TOLD]
+        told = [each for each in await journal_of(world.server, token, upto=last) if each["event"] in TOLD]
         assert [each["event"] for each in told] == [*TOLD[:1], *TOLD[1:2] * 3, *TOLD[2:]]
         assert {each["entity"]["id"] for each in told} == {delegation_id}
         for each in told:
             check_shape(each)
             assert lead.token not in str(each) and ops.token not in str(each)
     last = [each["seq"] for each in every if each["workspace_id"] == ops.id][-1]
-    of_ops = await journal_of(office.server, ops.token, upto=last)
+    of_ops = await journal_of(world.server, ops.token, upto=last)
     assert of_ops and not [each for each in of_ops if each["event"] in TOLD]

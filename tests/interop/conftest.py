@@ -1,23 +1,14 @@
 """A server with a seat, a person who has written to it, and a host's throw-away home."""
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from testing.running_server import Running, running
+from tests.interop.host_requirements import require
 from tests.interop.hosts import CLAUDE, CODEX_CLI, HOSTS, RealHost
 from tests.interop.scene import Scene, Sitting, sitting, staged
-from tests.running import Running, running
-
-
-def require(host: RealHost) -> RealHost:
-    """The host, if it is installed; else the test steps aside and says what to type, or fails where it must not."""
-    if host.pinned.found() is None:
-        if os.environ.get("MOLECULE_INTEROP") == "required":
-            pytest.fail(host.pinned.missing)
-        pytest.skip(host.pinned.missing)
-    return host
 
 
 @pytest.fixture(params=HOSTS, ids=[each.name for each in HOSTS])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.dialects import Contents, Dialect, Messages, Responses
-from tests.interop.installed import CLAUDE_CODE, CODEX, GEMINI, Pinned
+from testing.waits import PROCESS_START_SECONDS
+from tests.interop.installed_hosts import CLAUDE_CODE, CLAUDE_CODE_OLDER, CODEX, GEMINI, OPENCODE, Pinned
 from tests.interop.model_endpoint import Endpoint
-from tests.waits import PROCESS_START_SECONDS
+from tests.interop.model_protocols import Completions, Contents, Dialect, Messages, Responses
 
 # No key of anybody's: hosts only want to see one.
 KEY = "sk-ant-api03-" + "0" * 40
@@ -49,7 +49,8 @@ class Home(NamedTuple):
 
 class RealHost(NamedTuple):
     """A host. `name`: what `molecule connect` calls it. `prefix`: what it puts before the names of our tools. `settle`:
-    writes what a person has said once to its questions; `command` and `variables` start it. `over_http`: its file's
+    writes what a person has said once to its questions; `command` and `variables` start it; `unattended`: the command
+    without flags that allow our tools. `over_http`: its file's
     text with our server at a url, the token in the variable MOLECULE_WORKSPACE_TOKEN."""
 
     name: str
@@ -61,6 +62,12 @@ class RealHost(NamedTuple):
     command: tuple[str, ...]
     variables: Callable[[Home, Endpoint], dict[str, str]]
     over_http: Callable[[str, str], str]
+    unattended: tuple[str, ...] = ()
+
+    @property
+    def own_permissions(self) -> "RealHost":
+        """The host as a person starts it who relies on what `molecule connect` has written."""
+        return self._replace(command=self.unattended or self.command)
 
 
 class Ran(NamedTuple):
@@ -74,8 +81,7 @@ class Ran(NamedTuple):
 async def run(host: RealHost, home: Home, endpoint: Endpoint, secrets: Mapping[str, str]) -> Ran:
     """Starts a host and waits for its end. Nothing of the caller's environment comes along but `secrets`, and all that
     is not loopback goes to the endpoint as a proxy, which tells of it."""
-    proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
-    environment = {"HOME": str(home.path), "PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **proxies}
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **outside_world(home, endpoint)}
     process = await asyncio.create_subprocess_exec(
         *host.pinned.command(),
         *host.command,
@@ -94,6 +100,12 @@ async def run(host: RealHost, home: Home, endpoint: Endpoint, secrets: Mapping[s
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode is not None
     return Ran(process.returncode, out.decode(), err.decode())
+
+
+def outside_world(home: Home, endpoint: Endpoint) -> dict[str, str]:
+    """The home, and the endpoint as the proxy to everybody else."""
+    proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
+    return {"HOME": str(home.path), **proxies}
 
 
 # -- Claude Code -------------------------------------------------------------------------------------------------------
@@ -137,8 +149,10 @@ CLAUDE = RealHost(
     ),
     variables=_claude_variables,
     over_http=_claude_over_http,
+    unattended=("-p", PROMPT, "--output-format", "stream-json", "--verbose", "--permission-mode", "dontAsk"),
 )
 
+CLAUDE_OLDER = CLAUDE._replace(pinned=CLAUDE_CODE_OLDER)
 
 # -- Codex -------------------------------------------------------------------------------------------------------------
 
@@ -200,6 +214,7 @@ def _settle_gemini(home: Home, _endpoint: Endpoint) -> None:
     quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
     chosen = {"security": {"auth": {"selectedType": "gemini-api-key"}}, **quiet}
     home.write("~/.gemini/settings.json", json.dumps(chosen))
+    home.write("~/.gemini/trustedFolders.json", json.dumps({str(home.project): "TRUST_FOLDER"}))
 
 
 def _gemini_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
@@ -222,6 +237,41 @@ GEMINI_CLI = RealHost(
     command=("-p", PROMPT, "--skip-trust", "--approval-mode", "yolo"),
     variables=_gemini_variables,
     over_http=_gemini_over_http,
+    unattended=("-p", PROMPT),
+)
+
+# -- opencode ----------------------------------------------------------------------------------------------------------
+
+
+def _settle_opencode(home: Home, endpoint: Endpoint) -> None:
+    options = {"baseURL": f"{endpoint.url}/v1", "apiKey": KEY}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"scripted": {}}}
+    quiet = {"autoupdate": False, "share": "disabled"}
+    chosen = {"model": "scripted/scripted", "small_model": "scripted/scripted", "provider": {"scripted": provider}}
+    home.write("~/.config/opencode/opencode.json", json.dumps({**chosen, **quiet}))
+
+
+def _opencode_variables(_home: Home, _endpoint: Endpoint) -> dict[str, str]:
+    return {"OPENCODE_DISABLE_LSP_DOWNLOAD": "true", "OPENCODE_DISABLE_MODELS_FETCH": "true"}
+
+
+def _opencode_over_http(text: str, url: str) -> str:
+    headers = {"Authorization": "Bearer {env:MOLECULE_WORKSPACE_TOKEN}"}
+    return json.dumps({**json.loads(text), "mcp": {"molecule": {"type": "remote", "url": url, "headers": headers}}})
+
+
+OPENCODE_CLI = RealHost(
+    name="opencode",
+    title="opencode",
+    pinned=OPENCODE,
+    prefix="molecule_",
+    dialect=Completions,
+    settle=_settle_opencode,
+    command=("run", PROMPT),
+    variables=_opencode_variables,
+    over_http=_opencode_over_http,
 )
 
 HOSTS = (CLAUDE, CODEX_CLI, GEMINI_CLI)
+CONNECTED_HOSTS = (*HOSTS, OPENCODE_CLI)
+"""Those that `molecule connect` is tried with."""

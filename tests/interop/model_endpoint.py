@@ -1,17 +1,26 @@
 """Where a host believes its model to be: HTTP on loopback. It is the host's proxy too, and passes nothing on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import anyio
 import msgspec
 
-from tests.interop.dialects import Dialect, stream
-from tests.interop.minds import Mind
-from tests.waits import IN_PROCESS_SECONDS
+from testing.waits import IN_PROCESS_SECONDS
+from tests.interop.model_protocols import Dialect, stream
+from tests.interop.model_scripts import Mind
 
 _LONGEST_HEAD = 1 << 20
+
+
+class Refusal(NamedTuple):
+    """What the model answers instead of its mind, while it has a limit."""
+
+    status: int
+    headers: dict[str, str]
+    body: dict[str, Any]
 
 
 class Endpoint:
@@ -21,6 +30,11 @@ class Endpoint:
         self.dialect = dialect
         self.mind = Mind("", [])
         self.port = 0
+        self.think_seconds = 0.0
+        """How long the model takes for an answer."""
+        self.refuse: Callable[[], Refusal | None] = lambda: None
+        """Returns what each request is answered with now instead, if it is refused."""
+        self.refused = 0
         self.strangers: list[str] = []
         self.asides: list[str] = []
 
@@ -37,28 +51,35 @@ class Endpoint:
                 headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 method, target, _ = head[0].split(" ")
-                status, answer = self._answer(method, target, body)
+                status, answer, more = self._answer(method, target, body)
+                if self.think_seconds and method == "POST":
+                    with anyio.move_on_after(self.think_seconds):
+                        await anyio.Event().wait()
                 kind = "text/event-stream" if status == 200 and answer else "application/json"  # OK
                 lines = [f"HTTP/1.1 {status} said", f"Content-Type: {kind}", f"Content-Length: {len(answer)}"]
+                lines += [f"{name}: {value}" for name, value in more.items()]
                 writer.write("\r\n".join([*lines, "", ""]).encode() + answer)
                 await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
 
-    def _answer(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+    def _answer(self, method: str, target: str, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         if not target.startswith("/"):  # CONNECT host:port, or a whole url: meant for a proxy
             self.strangers.append(f"{method} {target}")
-            return 403, b""
+            return 403, b"", {}
         if method != "POST" or not self.dialect.takes(target.partition("?")[0]):
             self.asides.append(f"{method} {target}")
-            return (200, b"") if method == "HEAD" else (404, b"{}")
+            return (200, b"", {}) if method == "HEAD" else (404, b"{}", {})
+        if (refusal := self.refuse()) is not None:
+            self.refused += 1
+            return refusal.status, msgspec.json.encode(refusal.body), refusal.headers
         request: dict[str, Any] = msgspec.json.decode(body)
         asked = self.dialect.asked(request)
         act = "Yes." if asked is None else self.mind.answer(asked)
         number = len(self.mind.asked)
-        return 200, stream(self.dialect.events(act, number, request))
+        return 200, stream(self.dialect.events(act, number, request)), {}
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.interop.cellar import NODE, fetch, folder_of
-from tests.waits import PROCESS_START_SECONDS
+from testing.waits import PROCESS_START_SECONDS
+from tests.interop.npm_packages import NODE, fetch, folder_of
 
 SOURCES = Path(__file__).resolve().parent / "endpoint"
 _SCOPE = "node_modules/@modelcontextprotocol"

@@ -1,6 +1,8 @@
 """What the tests of real hosts do: a person writes, a host is configured and runs, the chat is looked at."""
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,13 +13,14 @@ from molecule_core.client.api import ApiClient
 from molecule_core.client.host_config_edit import add_workspace
 from molecule_core.tools.host_config import HostWorkspace as Configured
 from molecule_core.tools.host_config import find_host, render_configuration, workspace_entry
-from tests.interop.hosts import Home, Ran, RealHost, run
-from tests.interop.minds import Asked, Call, Mind, Step
+from testing.hostile_modules import HostileModules
+from testing.processes import MOLECULE, Process, environment, started
+from testing.running_server import Running, Seat
+from tests.interop.hosts import Home, Ran, RealHost, outside_world, run
 from tests.interop.model_endpoint import Endpoint, listening
-from tests.journeys.processes import MOLECULE, Process, environment, started
-from tests.running import Running, Seat
+from tests.interop.model_scripts import Asked, Call, Mind, Step
 
-MCP = (sys.executable, "-m", "molecule_core", "mcp")
+MCP = (sys.executable, "-P", "-m", "molecule_core", "mcp")
 TAP = Path(__file__).with_name("tap.py")
 
 
@@ -71,9 +74,9 @@ class Sitting(NamedTuple):
         return [(line["role"], line["content"]) for line in page["messages"]]
 
     async def became(self, activity_id: str) -> list[str]:
-        """What became of a message, in order."""
+        """What became of a message, in order; not that it was read, which a quick answer makes needless to report."""
         told = await self.person.get(f"/workspaces/{self.seat.id}/messages/{activity_id}/ticks")
-        return [tick["tick"] for tick in told["ticks"]]
+        return [tick["tick"] for tick in told["ticks"] if tick["tick"] != "handed_over"]
 
 
 async def sitting(server: Running, name: str = "Ops", **fields: Any) -> Sitting:
@@ -122,11 +125,28 @@ class Scene:
         return Configured(sitting.seat.id, sitting.server.url, str(self.home.path / f"{sitting.seat.id}.token"))
 
     @asynccontextmanager
-    async def connecting(self, *flags: str) -> AsyncIterator[Process]:
-        """`molecule connect`, as the operator of the server calls it in the project's folder."""
+    async def connecting(self, *flags: str, installed: bool = False) -> AsyncIterator[Process]:
+        """`molecule connect`, as the operator of the server calls it in the project's folder. `installed`: the host is
+        on the PATH, and is asked for its servers."""
         settings = environment(self.home.path / ".molecule", self.ops.server.port, HOME=str(self.home.path))
+        settings |= {"MOLECULE_CONNECT_HOST_SECONDS": "0"}
+        if installed:
+            folder = self.home.path / "programs"
+            self._install(folder / self.told.program)
+            settings |= outside_world(self.home, self.endpoint) | self.host.variables(self.home, self.endpoint)
+            settings |= {"PATH": f"{folder}:{os.defpath}", "MOLECULE_CONNECT_HOST_SECONDS": "120"}
         async with started(MOLECULE, "connect", self.host.name, *flags, env=settings, cwd=self.home.project) as process:
             yield process
+
+    def _install(self, program: Path) -> None:
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(self.host.pinned.command())} "$@"\n')
+        program.chmod(0o755)
+
+    @property
+    def launcher(self) -> Path:
+        """The program that `molecule connect` has the host start."""
+        return self.home.path / ".molecule" / "bin" / "molecule"
 
     def offered(self, asked: Asked) -> set[str]:
         """The tools of ours that the model may call at once, by their bare names."""
@@ -146,9 +166,11 @@ async def staged(host: RealHost, place: Path, ops: Sitting) -> AsyncIterator[Sce
     """A host that may take a seat: its home has been used before, without us, and its model listens."""
     home = Home(place)
     home.project.mkdir(parents=True)
+    hostile = HostileModules(home.project, place / "executed")
     async with listening(Endpoint(host.dialect())) as endpoint:
         host.settle(home, endpoint)
         yield Scene(host, home, endpoint, ops)
+    assert hostile.executed == []
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------

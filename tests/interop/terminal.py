@@ -13,11 +13,13 @@ from contextlib import asynccontextmanager
 from fcntl import ioctl
 from pathlib import Path
 
-from tests.waits import PROCESS_START_SECONDS
+from testing.waits import PROCESS_START_SECONDS
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
 _ROWS, _COLUMNS = 50, 160
 _CHUNK = 1 << 16
+_REST_SECONDS = 2
+_LOOK_SECONDS = 1
 
 
 class Terminal:
@@ -54,9 +56,19 @@ class Terminal:
             async with asyncio.timeout(PROCESS_START_SECONDS):
                 while not holds():
                     self._more.clear()
-                    await self._more.wait()
+                    with contextlib.suppress(TimeoutError):  # what is waited for may come after all that is shown
+                        async with asyncio.timeout(_LOOK_SECONDS):
+                            await self._more.wait()
         except TimeoutError:
             raise AssertionError(f"never seen: {what}; the screen: {self.shown[-3000:]}") from None
+
+    async def rests(self) -> None:
+        """Waits until nothing new is drawn: a host draws a dialog again, and then forgets the keys before."""
+        with contextlib.suppress(TimeoutError):
+            while True:
+                self._more.clear()
+                async with asyncio.timeout(_REST_SECONDS):
+                    await self._more.wait()
 
     def press(self, keys: str) -> None:
         """Somebody types."""
@@ -64,12 +76,16 @@ class Terminal:
 
 
 @asynccontextmanager
-async def at_a_terminal(command: tuple[str, ...], env: Mapping[str, str], cwd: Path) -> AsyncIterator[Terminal]:
-    """A program with a screen, ended at the end of the block with all that it has started."""
+async def at_a_terminal(
+    command: tuple[str, ...], env: Mapping[str, str], cwd: Path, *, own_session: bool = True
+) -> AsyncIterator[Terminal]:
+    """A program with a screen, ended at the end of the block with all that it has started.
+
+    `own_session`: it gets a session; otherwise the command makes its own."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=cwd, env=dict(env), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        *command, cwd=cwd, env=dict(env), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=own_session
     )
     os.close(theirs)
     terminal = Terminal(ours)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.interop.dialects import Contents, Dialect, Messages, Responses
 from tests.interop.hosts import KEY
-from tests.interop.minds import Asked, Call, Mind, Result
+from tests.interop.model_protocols import Contents, Dialect, Messages, Responses
+from tests.interop.model_scripts import Asked, Call, Mind, Result
 from tests.interop.scene import answers, peeks
 from tests.interop.transcript import Veil, shortened
 

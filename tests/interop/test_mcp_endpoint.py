@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from molecule_core.tools.registry import TOOLS
-from tests.endpoint.additions import Fixtures
-from tests.engines import Engine
+from testing.engines import Engine
+from testing.running_server import Running, running
+from tests.api.mcp.conformance_server import Fixtures
 from tests.interop.node_tools import CONFORMANCE, INSPECTOR, SOURCES, Ended, require_tools, run
 from tests.requirements import requirement
-from tests.running import Running, running
-from tests.setup.test_canvas_lock import faults
+from tests.system.setup.test_canvas_lock import faults
 
 # Of this version of the suite. `active` leaves two scenarios out; all of them pass here.
 _SCENARIOS, _CHECKS = 32, 43

@@ -9,9 +9,9 @@ import pytest
 from molecule_core.tools.registry import TOOLS
 from tests.interop import transcript
 from tests.interop.hosts import HOSTS, KEY, RealHost
-from tests.interop.installed import HOSTS as PINNED
-from tests.interop.installed import PINS, Pinned, named
-from tests.setup.test_canvas_lock import faults
+from tests.interop.installed_hosts import HOSTS as PINNED
+from tests.interop.installed_hosts import PINS, Pinned, named
+from tests.system.setup.test_canvas_lock import faults
 
 each_host = pytest.mark.parametrize("host", HOSTS, ids=[host.name for host in HOSTS])
 each_pinned = pytest.mark.parametrize("pinned", PINNED, ids=[pinned.name for pinned in PINNED])
@@ -45,7 +45,7 @@ def test_another_lock_is_another_folder_and_none_is_in_the_checkout(
     program.touch()
     assert pinned.found() == str(program)
 
-    monkeypatch.setattr("tests.interop.installed.PINS", tmp_path / "pins")
+    monkeypatch.setattr("tests.interop.installed_hosts.PINS", tmp_path / "pins")
     changed = tmp_path / "pins" / pinned.name
     changed.mkdir(parents=True)
     for name in ("package.json", "package-lock.json"):
@@ -55,7 +55,7 @@ def test_another_lock_is_another_folder_and_none_is_in_the_checkout(
 
 def test_a_host_that_nobody_knows_is_refused_by_name() -> None:
     assert [pinned.name for pinned in named([])] == [pinned.name for pinned in PINNED]
-    with pytest.raises(ValueError, match="no host is called emacs: claude-code, codex, gemini"):
+    with pytest.raises(ValueError, match="no host is called emacs: claude-code, claude-code-older, codex, gemini"):
         list(named(["emacs"]))
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.interop.minds import Asked, Call
+from tests.interop.model_scripts import Asked, Call
 from tests.interop.scene import Scene, answer_to, answers, waits
 from tests.requirements import requirement
 
@@ -37,4 +37,4 @@ async def test_claude_code_asks_codex_and_tells_the_person_what_it_said(lead: Sc
     assert works.went_well, works.told
     assert await lead.ops.chat() == [("user", TASK), ("agent", f"It says: {answer_to(TASK)}")]
     assert await worker.ops.chat() == []
-    assert await lead.ops.became(activity_id) == ["stored", "handed_over", "answered", "acked"]
+    assert await lead.ops.became(activity_id) == ["stored", "in_inbox", "answered", "acked"]

@@ -8,14 +8,14 @@ import pytest
 
 from molecule_core.tools.registry import TOOLS
 from tests.interop import transcript
-from tests.interop.minds import Asked, Call, Step
+from tests.interop.model_scripts import Asked, Call, Step
 from tests.interop.scene import Scene, Sitting, answer_to, answers, peeks, sitting, waits
 from tests.requirements import requirement
 
 QUESTION = "Which river flows through Ulm?"
 ANSWERED = [("user", QUESTION), ("agent", answer_to(QUESTION))]
 SPOKEN = re.compile(r"([\w.]*?)(" + "|".join(spec.name for spec in TOOLS) + r")\b")
-HANDLED = ["stored", "handed_over", "answered", "acked"]
+HANDLED = ["stored", "in_inbox", "answered", "acked"]
 
 
 @requirement("X1")

@@ -3,7 +3,7 @@
 import pytest
 
 from molecule_core.tools.registry import TOOLS
-from tests.interop.minds import Step
+from tests.interop.model_scripts import Step
 from tests.interop.scene import Scene, answer_to, answers, peeks, waits
 from tests.requirements import requirement
 

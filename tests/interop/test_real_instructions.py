@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from testing.running_server import Running, running
+from testing.waits import eventually
 from tests.interop import transcript
-from tests.interop.conftest import require
+from tests.interop.host_requirements import require
 from tests.interop.hosts import CLAUDE, Home, Ran, session_environment
-from tests.interop.minds import Act, Asked, Call, Mind
+from tests.interop.model_scripts import Act, Asked, Call, Mind
 from tests.interop.scene import Scene, Visit, answer_to, sitting, staged, waits
 from tests.interop.terminal import at_a_terminal
-from tests.journeys.patience import eventually
 from tests.requirements import requirement
-from tests.running import Running, running
 
 # A call as the words spell it: a name, and named values in quotes; what stands for the text is left out.
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\(((?:\w+=\"[^\"]*\", )+)text=")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines import ENGINES
-from tests.memory.world import World, world_on
+from testing.engines import ENGINES
+from testing.machines.memory_store import World, world_on
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -9,10 +9,10 @@ from molecule_core.common.errors import CursorNotFound, MemoryNotOwned, NotFound
 from molecule_core.memory.model import MemoryDraft, MemoryScope, RecallQuery
 from molecule_core.memory.rules import partition_of, readable_partitions
 from molecule_core.org.rules import peers
-from tests.memory.world import World
+from testing.machines.memory_store import World
+from testing.org_trees import Forest, forests
+from testing.step_counts import examples
 from tests.requirements import requirement
-from tests.rules.effort import examples
-from tests.rules.forests import Forest, forests
 
 # The tree of these tests: two roots; lead has own and sibling below it, own has child, child has grandchild.
 BELOW = {

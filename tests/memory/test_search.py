@@ -11,10 +11,10 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.search_terms import distinct_terms, split_terms
 from molecule_core.memory.model import MemoryScope
 from molecule_core.memory.rules import parse_search, search_terms
-from tests.engines import ENGINES, Engine
-from tests.memory.world import World, world_on
+from testing.engines import ENGINES, Engine
+from testing.machines.memory_store import World, world_on
+from testing.step_counts import STEPS, examples
 from tests.requirements import requirement
-from tests.rules.effort import STEPS, examples
 
 QUERIES = 10 * STEPS
 

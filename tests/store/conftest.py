@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clocks import FakeClock
-from tests.engines import Engine, place_for
-from tests.store.bench import Bench, bench_on
+from testing.clocks import FakeClock
+from testing.engines import Engine, place_for
+from tests.store.instrumented_store import Bench, bench_on
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite.backup import back_up_sqlite, integrity_error, is_in_use, restore_sqlite
 from molecule_core.store.sqlite.store import DATABASE_FILE
-from tests.clocks import FakeClock, SeededRandomness
+from testing.clocks import FakeClock, SeededRandomness
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
-from tests.store.bench import Bench, bench_on, event, note, numbered, seen_from_outside, write
-from tests.waits import IN_PROCESS_SECONDS
+from tests.store.instrumented_store import Bench, bench_on, event, note, numbered, seen_from_outside, write
 
 TOO_NEW = note("so that it is not empty"), ("set_meta", {"name": "schema", "value": str(SCHEMA_VERSION + 1)})
 
@@ -138,7 +138,7 @@ async def test_a_copy_is_for_its_owner_alone_and_one_file(state: Path, copy: Pat
 async def test_a_copy_never_overwrites(state: Path, copy: Path) -> None:
     await _store_with(state, note("a", "1"))
     copy.write_bytes(b"something dear")
-    with pytest.raises(BackupFailed, match="exists already; name a new file"):
+    with pytest.raises(BackupFailed, match=r"already exists\. Choose a new file"):
         back_up_sqlite(state, copy)
     assert copy.read_bytes() == b"something dear"
 
@@ -152,7 +152,7 @@ async def test_what_an_interrupted_copy_left_behind_is_no_hindrance(state: Path,
 
 
 def test_a_folder_without_a_store_has_nothing_to_copy(state: Path, copy: Path) -> None:
-    with pytest.raises(BackupFailed, match="there is no store in"):
+    with pytest.raises(BackupFailed, match="has no store"):
         back_up_sqlite(state, copy)
     assert list(state.iterdir()) == []
     assert not copy.exists()
@@ -317,7 +317,7 @@ async def test_what_is_no_sound_copy_is_refused_and_the_store_stays_as_it_was(
     back_up_sqlite(state, copy)
     NO_COPIES[fault](copy)
     before = _files(state)
-    with pytest.raises(BackupFailed, match="cannot take the place of the store"):
+    with pytest.raises(BackupFailed, match="cannot be restored"):
         _restore(copy, state)
     assert _files(state) == before
     assert not is_in_use(state)

@@ -11,13 +11,21 @@ import pytest
 
 from molecule_core.common.errors import InvalidField, NotFound, ServerBusy, StoreUnavailable
 from molecule_core.common.limits import Limits
-from molecule_core.store.database import Command, CommandSteps, CurrentNumber, ReadQuery, WriteConflict, WriteSet
-from tests.clocks import settle
-from tests.engines import Engine, place_for
-from tests.requirements import requirement
-from tests.store.bench import (
-    Bench,
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    CurrentNumber,
+    ReadQuery,
     Statement,
+    WriteConflict,
+    WriteSet,
+)
+from testing.clocks import settle
+from testing.engines import Engine, place_for
+from testing.waits import IN_PROCESS_SECONDS
+from tests.requirements import requirement
+from tests.store.instrumented_store import (
+    Bench,
     adding,
     bench_on,
     commits_held,
@@ -27,7 +35,6 @@ from tests.store.bench import (
     refuse,
     write,
 )
-from tests.waits import IN_PROCESS_SECONDS
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.store.postgres.backup import back_up_postgres, restore_postgres
 from molecule_core.store.sqlite.backup import back_up_sqlite, integrity_error, restore_sqlite
 from molecule_core.store.sqlite.store import DATABASE_FILE
-from tests.clocks import FakeClock, SeededRandomness
-from tests.engines import Engine, new_database, place_for
+from testing.clocks import FakeClock, SeededRandomness
+from testing.engines import Engine, new_database, place_for
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
-from tests.store.bench import Bench, bench_on, event, note, numbered, seen_from_outside, write
-from tests.waits import IN_PROCESS_SECONDS
+from tests.store.instrumented_store import Bench, bench_on, event, note, numbered, seen_from_outside, write
 
 
 def new_ids() -> IdGenerator:
@@ -183,7 +183,7 @@ async def test_a_database_that_holds_something_is_never_written_over(tmp_path: P
     await back_up_postgres(place, copy)
     with pytest.raises(BackupFailed, match="not empty"):
         await restore_postgres(copy, place, ids=new_ids())
-    with pytest.raises(BackupFailed, match="exists already"):
+    with pytest.raises(BackupFailed, match="already exists"):
         await back_up_postgres(place, copy)
     assert (await seen_from_outside("postgres", place, "SELECT count(*) FROM meta WHERE name = 'note dear'")) == [(1,)]
 
@@ -192,7 +192,7 @@ async def test_a_database_that_holds_something_is_never_written_over(tmp_path: P
 async def test_what_cannot_be_copied_or_put_back_says_why_and_leaves_nothing(tmp_path: Path, postgres: str) -> None:
     empty, copy, junk = await new_database(postgres), tmp_path / "copy.db", tmp_path / "junk.db"
     junk.write_bytes(b"junk" * 1000)
-    with pytest.raises(BackupFailed, match="there is no store"):
+    with pytest.raises(BackupFailed, match="has no store"):
         await back_up_postgres(empty, copy)
     with pytest.raises(BackupFailed, match="No such file"):
         await back_up_postgres(empty, tmp_path / "nowhere" / "copy.db")

@@ -5,8 +5,8 @@ import threading
 from pathlib import Path
 
 from molecule_core.store.sqlite.store import DiskLatency
-from tests.clocks import FakeClock
-from tests.store.bench import bench_on, note, write
+from testing.clocks import FakeClock
+from tests.store.instrumented_store import bench_on, note, write
 
 
 def test_a_quick_disk_is_waited_for_on_the_loop() -> None:

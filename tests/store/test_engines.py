@@ -4,7 +4,7 @@ import asyncio
 
 import asyncpg
 
-from tests.engines import databases_dropped, new_database
+from testing.engines import databases_dropped, new_database
 
 
 def test_a_database_that_was_made_within_goes_and_one_from_before_stays(postgres: str) -> None:

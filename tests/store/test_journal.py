@@ -13,12 +13,12 @@ from molecule_core.store.database import JournalEvent
 from molecule_core.store.journal import Journal
 from molecule_core.store.postgres import store as postgres_module
 from molecule_core.wire.schemas.events import EVENTS, EventDefinition
-from tests.clocks import FakeClock, settle
-from tests.engines import Engine, new_database
+from testing.clocks import FakeClock, settle
+from testing.engines import Engine, new_database
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
-from tests.store.bench import Bench, bench_on, event, note, numbered, refuse, write
-from tests.store.changed import WITHOUT_LOCK, changed
-from tests.waits import IN_PROCESS_SECONDS
+from tests.store.instrumented_store import Bench, bench_on, event, note, numbered, refuse, write
+from tests.store.mutated_modules import WITHOUT_LOCK, changed
 
 ORG = "org"
 _WRITERS, _EVENTS_EACH = 4, 60
@@ -201,7 +201,7 @@ async def test_without_the_lock_of_the_organisation_the_same_writers_get_in_each
 ) -> None:
     """The control of the two tests above: the product, but for its lock."""
     unlocked = changed(postgres_module, WITHOUT_LOCK)
-    monkeypatch.setattr("tests.engines.PostgresStore", unlocked.PostgresStore)
+    monkeypatch.setattr("testing.engines.PostgresStore", unlocked.PostgresStore)
     place = await new_database(postgres)
     async with (
         bench_on("postgres", place) as one,

@@ -16,19 +16,20 @@ from molecule_core.store.postgres.backup import restore_postgres
 from molecule_core.store.postgres.store import PostgresStore
 from molecule_core.store.sqlite import store as sqlite_module
 from molecule_core.store.sqlite.backup import integrity_error
-from tests.clocks import FakeClock, SeededRandomness
-from tests.engines import Engine, new_database, open_store, place_for
-from tests.requirements import requirement
-from tests.store.bench import bench_on, numbered, write
-from tests.store.released import (
+from testing.clocks import FakeClock, SeededRandomness
+from testing.engines import Engine, new_database, open_store, place_for
+from testing.released_stores.stores import (
     RELEASED,
     asked,
+    brought_forward,
     kept_rows,
     rows_of,
     shape_of,
     without_version,
     write_release,
 )
+from tests.requirements import requirement
+from tests.store.instrumented_store import bench_on, numbered, write
 from tests.store.test_copies import found, memory
 
 COUNT = 300
@@ -74,7 +75,7 @@ async def test_every_row_is_kept_and_a_second_opening_changes_nothing(engine: En
     assert len(rows["activities"]) > 100
     for _ in range(2):
         await opened(engine, place)
-        assert await kept_rows(engine, place, version) == without_version(rows)
+        assert await kept_rows(engine, place, version) == brought_forward(version, rows)
         if version < 3:
             assert {row[0] for row in await asked(engine, place, "SELECT hop FROM activities")} == {0}
 
@@ -96,17 +97,28 @@ async def test_statements_work_on_a_store_that_was_brought_forward(engine: Engin
     assert await asked(engine, place, "SELECT seq FROM read_marks WHERE person_id = 'p'") == [(3,)]
 
 
+def migration_lines(version: int, copy: Path) -> list[str]:
+    """Return what the log says of a migration."""
+    return [
+        f"the store is migrated from schema {version} to {SCHEMA_VERSION}; a copy from before is in {copy}",
+        f"the store has schema {SCHEMA_VERSION} now",
+    ]
+
+
 # -- the way back ------------------------------------------------------------------------------------------------------
 
 
 @requirement("O1", "O5")
 @versions
-async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Path, version: int) -> None:
+async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(
+    tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
     place, rows = str(tmp_path / "molecule.db"), rows_of(version, COUNT)
     await write_release("sqlite", place, version, rows)
     first = await shape_of("sqlite", place)
     await opened("sqlite", place)
     copy = tmp_path / f"molecule.schema-{version}.db"
+    assert [record.getMessage() for record in caplog.records] == migration_lines(version, copy)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert await kept_rows("sqlite", str(copy), version) == without_version(rows)
     assert await shape_of("sqlite", str(copy)) == first
@@ -116,13 +128,13 @@ async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Pa
     back.mkdir()
     copy.rename(back / "molecule.db")
     await opened("sqlite", str(back / "molecule.db"))
-    assert await kept_rows("sqlite", str(back / "molecule.db"), version) == without_version(rows)
+    assert await kept_rows("sqlite", str(back / "molecule.db"), version) == brought_forward(version, rows)
 
 
 @requirement("O5")
 @versions
 async def test_postgres_leaves_a_copy_of_what_was_that_goes_back_and_forward_again(
-    tmp_path: Path, postgres: str, version: int
+    tmp_path: Path, postgres: str, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     place, back, rows = await new_database(postgres), await new_database(postgres), rows_of(version, COUNT)
     await write_release("postgres", place, version, rows)
@@ -130,6 +142,7 @@ async def test_postgres_leaves_a_copy_of_what_was_that_goes_back_and_forward_aga
     await open_and_close(place, tmp_path)
     (copy,) = tmp_path.iterdir()
     assert copy.name == f"molecule.schema-{version}.postgres.db"
+    assert [record.getMessage() for record in caplog.records] == migration_lines(version, copy)
     assert (stat.S_IMODE(copy.stat().st_mode), integrity_error(copy)) == (0o600, "")
     await restore_postgres(copy, back, ids=new_ids())
     assert (await kept_rows("postgres", back, version))["activities"] == without_version(rows)["activities"]

@@ -7,9 +7,9 @@ from typing import Any
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.store.database import Command, CommandSteps, CurrentNumber, NextNumber, ReadQuery, WriteSet
-from tests.engines import Engine, new_database
+from testing.engines import Engine, new_database
 from tests.requirements import requirement
-from tests.store.bench import Bench, bench_on, commits_held, note, numbered, numbered_writes, person, write
+from tests.store.instrumented_store import Bench, bench_on, commits_held, note, numbered, numbered_writes, person, write
 
 
 @requirement("M16")

@@ -9,10 +9,19 @@ import pytest
 from molecule_core.common.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.postgres import store as postgres_module
-from tests.engines import Engine, new_database, open_store
+from testing.engines import Engine, new_database, open_store
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
-from tests.store.bench import Bench, bench_on, commits_held, eventually, note, numbered, seen_from_outside, write
-from tests.waits import IN_PROCESS_SECONDS
+from tests.store.instrumented_store import (
+    Bench,
+    bench_on,
+    commits_held,
+    eventually,
+    note,
+    numbered,
+    seen_from_outside,
+    write,
+)
 
 TOO_NEW = ("set_meta", {"name": "schema", "value": str(SCHEMA_VERSION + 1)})
 

@@ -11,7 +11,7 @@ from molecule_core.common import package_resources
 from molecule_core.store import queries
 from molecule_core.store.postgres.batched_reads import batched_query
 from molecule_core.store.queries import Query, load_queries, load_schema, split_statements
-from tests.engines import new_database
+from testing.engines import new_database
 from tests.requirements import requirement
 
 SQLITE, POSTGRES = load_queries("sqlite"), load_queries("postgres")
@@ -70,7 +70,7 @@ def test_both_engines_know_the_same_names_and_parameters() -> None:
     assert {name: set(query.param_names) for name, query in SQLITE.items()} == {
         name: set(query.param_names) for name, query in POSTGRES.items()
     }
-    assert {"append_event", "insert_activity", "find_twin", "claimable", "set_timer"} <= set(SQLITE)
+    assert {"append_event", "insert_activity", "message_by_dedupe_key", "claimable", "set_timer"} <= set(SQLITE)
 
 
 def test_every_statement_of_every_file_is_found_by_its_name() -> None:
@@ -106,14 +106,14 @@ def _planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, s
 def test_a_name_that_two_rooms_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = "-- name: same\n-- says so\nSELECT 1;\n"
     _planted(tmp_path, monkeypatch, {"one/queries.sql": same, "two/queries.sql": same})
-    with pytest.raises(ValueError, match=r"same stands twice; the second is in two/queries\.sql"):
+    with pytest.raises(ValueError, match=r"same is declared twice; the second is in two/queries\.sql"):
         load_queries("sqlite")
 
 
 def test_a_name_that_stands_twice_in_one_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = "-- name: same\n-- says so\nSELECT 1;\n"
     _planted(tmp_path, monkeypatch, {"one/queries.sql": same * 2})
-    with pytest.raises(ValueError, match="same stands twice"):
+    with pytest.raises(ValueError, match="same is declared twice"):
         load_queries("sqlite")
 
 

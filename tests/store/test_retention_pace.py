@@ -1,5 +1,6 @@
 """The pace of retention: it rests longer than it works, comes again by itself, and outlives what goes wrong."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,9 +16,9 @@ from molecule_core.store.retention import (
     RetentionWorker,
     deletion_command,
 )
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
 from tests.requirements import requirement
-from tests.store.bench import Bench, note
+from tests.store.instrumented_store import Bench, note
 
 
 class Rows(RetentionPolicy):
@@ -54,7 +55,10 @@ def retention(bench: Bench, clock: FakeClock, noun: RetentionPolicy, **limits: A
 
 
 @requirement("M20")
-async def test_a_batch_is_followed_by_nine_times_as_long_a_rest(bench: Bench, clock: FakeClock) -> None:
+async def test_a_batch_is_followed_by_nine_times_as_long_a_rest(
+    bench: Bench, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "molecule.retention")
     pruning = retention(bench, clock, Rows(clock, 25, costs=0.1))
     for _ in range(3):
         await pruning.on_due("")
@@ -63,6 +67,7 @@ async def test_a_batch_is_followed_by_nine_times_as_long_a_rest(bench: Bench, cl
     await pruning.on_due("")
     assert (pruning.rounds, await due(bench)) == (1, clock.at + 3600 * SECOND)
     assert set(await bench.notes()) == {"note batch 0", "note batch 10", "note batch 20"}
+    assert [record.getMessage() for record in caplog.records] == ["a round of retention deleted 25 rows"]
 
 
 @requirement("M20")

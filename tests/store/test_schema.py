@@ -5,9 +5,9 @@ What an engine searches memories by is its own: on SQLite virtual tables, on Pos
 import apsw
 import asyncpg
 
-from tests.clocks import FakeClock
-from tests.engines import Engine, new_database, open_store
-from tests.store.bench import bench_on, note, numbered, person, write
+from testing.clocks import FakeClock
+from testing.engines import Engine, new_database, open_store
+from tests.store.instrumented_store import bench_on, note, numbered, person, write
 
 # (table, column) -> (type, may be empty, place in the primary key or 0)
 Columns = dict[tuple[str, str], tuple[str, bool, int]]

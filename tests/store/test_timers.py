@@ -13,10 +13,10 @@ from molecule_core.store.database import Row
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, TimerWorker, set_timer
 from molecule_core.store.wakeups import Notifier
-from tests.clocks import START, FakeClock, settle
-from tests.engines import Engine
-from tests.store.bench import Bench, bench_on, eventually, write
-from tests.waits import IN_PROCESS_SECONDS
+from testing.clocks import START, FakeClock, settle
+from testing.engines import Engine
+from testing.waits import IN_PROCESS_SECONDS
+from tests.store.instrumented_store import Bench, bench_on, eventually, write
 
 NEVER = START + 100_000 * DAY
 
@@ -147,13 +147,15 @@ async def test_a_restart_keeps_the_timers_and_calls_what_became_due_meanwhile(
         assert await diary.after(940) == [("a", 60), ("b", 1000)]
 
 
-async def test_an_owner_that_fails_is_asked_again(diary: Diary) -> None:
+async def test_an_owner_that_fails_is_asked_again(diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
     diary.failures = 2
     await diary.set({"f": 10}, kind="failing")
     assert await diary.after(10) == [("f fails", 10)]
     assert await diary.after(1) == [("f fails", 10)]
     assert await diary.after(9) == [("f fails", 10), ("f fails", 20)]
     assert (await diary.after(10))[2:] == [("f", 30)]
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["the handler of a timer failed; it is retried"] * 2 + ["the handler of a timer succeeded again"]
 
 
 async def test_an_owner_that_fails_does_not_hold_up_the_others(diary: Diary) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from molecule_core.store import wakeups as wakeups_module
 from molecule_core.store.wakeups import Notifier, Poll
-from tests.clocks import FakeClock, settle
+from testing.clocks import FakeClock, settle
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
-from tests.store.changed import EARLY_RING_FORGOTTEN, REGISTERED_LATE, changed
-from tests.waits import IN_PROCESS_SECONDS
+from tests.store.mutated_modules import EARLY_RING_FORGOTTEN, REGISTERED_LATE, changed
 
 LONG = 1_000_000.0
 SEEDS = 300

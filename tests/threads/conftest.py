@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.clocks import FakeClock
-from tests.engines import Engine
-from tests.running import running
-from tests.threads.house import House
+from testing.clocks import FakeClock
+from testing.engines import Engine
+from testing.running_server import running
+from testing.thread_world import ThreadWorld
 
 
 @pytest.fixture
-async def house(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[House]:
+async def world(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ThreadWorld]:
     """A server, a person, and the time in the test's hand."""
     async with running(engine, place, tmp_path, clock=clock) as server:
-        yield House(server, await server.person(), clock)
+        yield ThreadWorld(server, await server.person(), clock)

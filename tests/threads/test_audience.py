@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from tests.journeys.livewire import HandMade, all_live, channel, check_chain, journal_of, streaming, token_of, told
-from tests.journeys.patience import bounded
+from testing.live_clients import HandMade, all_live, channel, check_chain, journal_of, streaming, token_of, told
+from testing.running_server import Seat
+from testing.thread_world import Engine, Item, ThreadWorld, code
+from testing.waits import bounded
 from tests.requirements import requirement
-from tests.running import Seat
-from tests.threads.house import Engine, House, Item, code
 
 _NAMES = ("THREAD_", "TURN_")
 
@@ -41,8 +41,8 @@ async def blocks(stream: HandMade, name: str) -> list[dict[str, Any]]:
 
 
 @requirement("TH20", "TH6")
-async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin_in_it(house: House) -> None:
-    server = house.server
+async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin_in_it(world: ThreadWorld) -> None:
+    server = world.server
     lead = await server.seat("Lead")
     far = await server.seat("Far", parent_id=lead.id)
     near = await server.seat("Near", parent_id=lead.id)
@@ -56,11 +56,11 @@ async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin
         older = await stack.enter_async_context(streaming(server, f"/workspaces/{lead.id}/events/stream", lead.token))
         await all_live(server)
 
-        root = (await house.starts(lead))["thread_id"]
+        root = (await world.starts(lead))["thread_id"]
         child = await spawn(lead, root, "far", workspace_id=far.id)
         grandchild = await spawn(far, child, "sub")
         await Engine(far.api, {"thread_id": grandchild}).works("done")
-        other = (await house.starts(far))["thread_id"]
+        other = (await world.starts(far))["thread_id"]
         upward = await spawn(far, other, "up", workspace_id=lead.id)
         for each in (lead, stranger):  # the last word, which all of its organisation hear
             await bounded(server.admin.call("PATCH", f"/workspaces/{each.id}", body={"role": "the last word"}))
@@ -96,11 +96,13 @@ async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin
 
 
 @requirement("TH20", "S8")
-async def test_who_has_one_agent_in_the_tree_of_another_reads_nothing_but_its_own_part_of_it(house: House) -> None:
-    server = house.server
+async def test_who_has_one_agent_in_the_tree_of_another_reads_nothing_but_its_own_part_of_it(
+    world: ThreadWorld,
+) -> None:
+    server = world.server
     lead = await server.seat("Lead")
     far, near = [await server.seat(name, parent_id=lead.id) for name in ("Far", "Near")]
-    root = (await house.starts(lead, input="Go"))["thread_id"]
+    root = (await world.starts(lead, input="Go"))["thread_id"]
     seats = {"far": far, "near": near}
     spawned = {name: await spawn(lead, root, name, workspace_id=seat.id) for name, seat in seats.items()}
     below = await spawn(far, spawned["far"], "sub", workspace_id=near.id)
@@ -122,29 +124,29 @@ async def test_who_has_one_agent_in_the_tree_of_another_reads_nothing_but_its_ow
     told = {each["thread_id"]: each.get("message") for each in agents["agents"]}
     assert told == {root: None, spawned["far"]: None, spawned["near"]: None, below: "for Far"}
 
-    for api, thread in ((lead.api, root), (house.person, spawned["far"])):
+    for api, thread in ((lead.api, root), (world.person, spawned["far"])):
         tree = await bounded(api.get(f"/threads/{thread}/tree"))
         assert {each["thread_id"] for each in tree["threads"]} == {root, *spawned.values(), below}
         agents = await bounded(api.get(f"/threads/{thread}/agents"))
         assert "for Lead alone" in [each.get("message") for each in agents["agents"]]
         page = await bounded(api.get(f"/threads/{thread}/collab"))
         assert {each["entry"]["call_id"] for each in page["calls"]} == {"spawn-far", "spawn-near", "spawn-sub"}
-    listed = await bounded(house.person.get(f"/workspaces/{far.id}/threads", ancestor=spawned["far"]))
+    listed = await bounded(world.person.get(f"/workspaces/{far.id}/threads", ancestor=spawned["far"]))
     assert [each["thread_id"] for each in listed["threads"]] == [below]
 
 
 @requirement("TH20", "S8")
 async def test_a_call_tells_its_thread_no_answers_but_those_its_workspace_reads_and_those_that_were_sent_to_it(
-    house: House,
+    world: ThreadWorld,
 ) -> None:
-    server = house.server
+    server = world.server
     lead = await server.seat("Lead")
     far, near = [await server.seat(name, parent_id=lead.id) for name in ("Far", "Near")]
-    root = (await house.starts(lead, input="Go"))["thread_id"]
+    root = (await world.starts(lead, input="Go"))["thread_id"]
     seats = {"far": far, "near": near}
     spawned = {name: await spawn(lead, root, name, workspace_id=seat.id, wake="queue") for name, seat in seats.items()}
     below = await spawn(far, spawned["far"], "sub", workspace_id=near.id)
-    own = (await house.starts(far))["thread_id"]
+    own = (await world.starts(far))["thread_id"]
     worker = Engine(near.api, {"thread_id": spawned["near"]})
     await Engine(lead.api, {"thread_id": root}).works("what Lead thinks")
     await worker.works("for Lead alone")
@@ -162,7 +164,7 @@ async def test_a_call_tells_its_thread_no_answers_but_those_its_workspace_reads_
         for seat, caller, target in ((far, spawned["far"], below), (far, own, below), (lead, root, spawned["near"])):
             assert await told(seat, caller, verb, target, target) == [("completed", answered[target])]
     for thread_id in (spawned["far"], own):
-        said = msgspec.json.encode(await house.log({"thread_id": thread_id})).decode()
+        said = msgspec.json.encode(await world.log({"thread_id": thread_id})).decode()
         assert "for Far" in said
         assert "for Lead alone" not in said
         assert "what Lead thinks" not in said
@@ -177,12 +179,14 @@ async def test_a_call_tells_its_thread_no_answers_but_those_its_workspace_reads_
 
 
 @requirement("S8", "S13")
-async def test_a_page_of_threads_behind_one_of_others_answers_as_behind_one_that_is_not_there(house: House) -> None:
-    server = house.server
+async def test_a_page_of_threads_behind_one_of_others_answers_as_behind_one_that_is_not_there(
+    world: ThreadWorld,
+) -> None:
+    server = world.server
     own, beside = await server.seat("Own"), await server.seat("Beside")
     stranger = await server.seat("Stranger", org_id=await server.org("Other"))
-    threads = [(await house.starts(own))["thread_id"] for _ in range(2)]
-    path, other = f"/workspaces/{own.id}/threads", (await house.starts(beside))["thread_id"]
+    threads = [(await world.starts(own))["thread_id"] for _ in range(2)]
+    path, other = f"/workspaces/{own.id}/threads", (await world.starts(beside))["thread_id"]
     begun = await server.admin.call("POST", f"/workspaces/{stranger.id}/threads", body={"base_instructions": "Be."})
     page = await own.api.get(path, before=threads[1])
     assert [each["thread_id"] for each in page["threads"]] == [threads[0]]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.clocks import FakeClock
-from tests.engines import Engine as Kind
+from testing.clocks import FakeClock
+from testing.engines import Engine as Kind
+from testing.running_server import UNHURRIED, running
+from testing.thread_world import Engine, Item, ThreadWorld, said
 from tests.requirements import requirement
-from tests.running import UNHURRIED, running
-from tests.threads.house import Engine, House, Item, said
 from tests.threads.test_agents import spawned
 
 _LIMITS = replace(UNHURRIED, turn_tokens=100, thread_tokens=150, thread_tree_tokens=200)
@@ -31,24 +31,24 @@ async def test_a_turn_whose_budget_is_used_up_takes_nothing_more_and_counts_what
     engine: Kind, place: str, tmp_path: Path, clock: FakeClock, tokens: int
 ) -> None:
     async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
-        house = House(server, await server.person(), clock)
+        world = ThreadWorld(server, await server.person(), clock)
         ops = await server.seat("Ops")
-        thread = await house.starts(ops, input="Go")
+        thread = await world.starts(ops, input="Go")
         worker = Engine(ops.api, thread)
         await worker.claim()
         await worker.begin()
         call = {"type": "tool_call", "call_id": "c", "tool": "look", "arguments": {}}
         # What is told together with the cost is taken: the server learns only by it that the budget is used up.
         assert (await worker.adds(said("I look"), call, cost("one", tokens), key="first"))["stop"] == "budget"
-        before = await house.log(thread)
+        before = await world.log(thread)
         for again in range(2):
             answer = await worker.adds(said("I go on"), cost("two", 7), said("and on"), key="second")
             assert (answer["stop"], answer["last_ordinal"]) == ("budget", before[-1]["ordinal"] + 1), again
         assert (await worker.adds(said("and on"), key="third"))["stop"] == "budget"
-        assert [each["type"] for each in await house.log(thread)] == [*(each["type"] for each in before), "usage"]
-        assert (await house.reads(thread))["tokens_used"] == tokens + 7
+        assert [each["type"] for each in await world.log(thread)] == [*(each["type"] for each in before), "usage"]
+        assert (await world.reads(thread))["tokens_used"] == tokens + 7
         await worker.ends("failed", error="budget")
-        assert (await house.types(thread))[-2:] == ["tool_output", "turn_ended"], "what was open is closed"
+        assert (await world.types(thread))[-2:] == ["tool_output", "turn_ended"], "what was open is closed"
 
 
 @requirement("TH6")
@@ -56,15 +56,15 @@ async def test_what_a_tool_has_done_is_kept_though_another_has_used_up_the_budge
     engine: Kind, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
     async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
-        house = House(server, await server.person(), clock)
+        world = ThreadWorld(server, await server.person(), clock)
         ops = await server.seat("Ops")
-        thread = await house.starts(ops, input="Go")
+        thread = await world.starts(ops, input="Go")
         worker = Engine(ops.api, thread)
         await worker.claim()
         await worker.begin()
         calls = [{"type": "tool_call", "call_id": each, "tool": "send", "arguments": {}} for each in "ab"]
         assert (await worker.adds(*calls, cost("one", 60)))["stop"] is None, "so they are run"
-        child = Engine(ops.api, await spawned(house, ops.api, thread, "one"))
+        child = Engine(ops.api, await spawned(world, ops.api, thread, "one"))
         await child.claim()
         await child.begin()
         assert (await child.adds(said("I dig"), cost("two", 140)))["stop"] == "budget", "of the whole tree"
@@ -72,8 +72,8 @@ async def test_what_a_tool_has_done_is_kept_though_another_has_used_up_the_budge
             more = output("a"), said("I go on"), output("a"), output("unheard of"), cost("three", 7)
             assert (await worker.adds(*more, key="again"))["stop"] == "budget"
         await worker.ends("failed", error="budget")
-        lines = [each["entry"] for each in await house.log(thread)]
+        lines = [each["entry"] for each in await world.log(thread)]
         outputs = [(each["call_id"], each["text"] == "sent") for each in lines if each["type"] == "tool_output"]
         assert outputs == [("a", True), ("b", False)], "each once, and of the other nobody knows"
         assert "I go on" not in [each.get("text") for each in lines]
-        assert (await house.reads(thread))["tokens_used"] == 67
+        assert (await world.reads(thread))["tokens_used"] == 67

@@ -1,14 +1,16 @@
 """What a page reads of a tree at once, to be whole again after it missed something."""
 
-from tests.journeys.patience import bounded
+from testing.thread_world import Engine, ThreadWorld, code
+from testing.waits import bounded
 from tests.requirements import requirement
-from tests.threads.house import Engine, House, code
 
 
 @requirement("C82", "TH7", "TH9")
-async def test_the_calls_and_letters_of_a_tree_are_read_at_once_with_begins_ends_and_receipts(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    thread, other = await house.starts(ops, input="Go"), await house.starts(ops)
+async def test_the_calls_and_letters_of_a_tree_are_read_at_once_with_begins_ends_and_receipts(
+    world: ThreadWorld,
+) -> None:
+    ops = await world.server.seat("Ops")
+    thread, other = await world.starts(ops, input="Go"), await world.starts(ops)
     lead = Engine(ops.api, thread)
     await lead.claim()
     await lead.begin()
@@ -23,7 +25,7 @@ async def test_the_calls_and_letters_of_a_tree_are_read_at_once_with_begins_ends
     letter = {"call_id": "m", "target": "root", "message": "Found."}
     await bounded(ops.api.post(f"/threads/{child}/agents/send", letter))
     for place in (thread, below):
-        page = await house.reads(place, "/collab")
+        page = await world.reads(place, "/collab")
         told = [(each["entry"]["tool"], each["entry"]["call_id"], each["entry"]["status"]) for each in page["calls"]]
         assert sorted(told) == [
             ("send", "m", "completed"),
@@ -42,6 +44,6 @@ async def test_the_calls_and_letters_of_a_tree_are_read_at_once_with_begins_ends
         ]
         mail = {(each["mail_type"], each["receiver_thread_id"], each["state"]) for each in page["mail"]}
         assert mail == {("NEW_TASK", child, "delivered"), ("MESSAGE", thread["thread_id"], "accepted")}
-    assert await house.reads(other, "/collab") == {"calls": [], "mail": []}
-    stranger = await house.server.seat("Elsewhere")
+    assert await world.reads(other, "/collab") == {"calls": [], "mail": []}
+    stranger = await world.server.seat("Elsewhere")
     assert (await code(stranger.api.get(f"/threads/{child}/collab")))[0] == 404

@@ -22,18 +22,18 @@ from hypothesis.stateful import (
 from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.limits import Limits
-from molecule_core.server.thread_services import ThreadServices
+from molecule_core.server.services import build_threads
 from molecule_core.threads.base_instructions import make_base_instructions
 from molecule_core.threads.fold import fold_entries
 from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, ThreadSettings
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import Author, TextInput, decode_entry
 from molecule_core.wire.schemas.threads import AgentCallBody, AppendEntriesBody, EndTurnBody
-from tests.engines import ENGINES
-from tests.engines import Engine as Kind
+from testing.engines import ENGINES
+from testing.engines import Engine as Kind
+from testing.machines.inboxes import World, world_on
+from testing.step_counts import STEPS
 from tests.requirements import requirement
-from tests.rules.effort import STEPS
-from tests.rules.test_inbox_machine import World, world_on
 
 _STEPS_A_STORY = 30
 _ALL = 1 << 61
@@ -56,7 +56,7 @@ class ThreadMachine(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         limits = Limits(thread_queue=3, thread_live=4, thread_depth=2)
-        self.hands = ThreadServices(
+        self.hands = build_threads(
             world.store, world.org, world.wakeups, clock=world.clock, ids=world.ids, limits=limits
         )
         self.seat = world.org.active_workspace(world.seats(1)[0])

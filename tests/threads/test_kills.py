@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import NoAnswerError
-from proofs.harness.ports import free_port
-from tests.approvals.falling import BEFORE, BEHIND, COMMIT
-from tests.journeys.patience import bounded
-from tests.journeys.processes import LISTENS, Process, client, environment, started
+from testing.ports import free_port
+from testing.processes import LISTENS, Process, client, environment, started
+from testing.thread_world import BASE, Item
+from testing.waits import bounded
+from tests.crashing_server import BEFORE, BEHIND, COMMIT
 from tests.requirements import requirement
-from tests.threads.house import BASE, Item
 
 pytestmark = pytest.mark.parametrize("moment", [BEFORE, COMMIT, BEHIND])
 POSTED, READ, ENDED = "INSERT INTO thread_mail", "UPDATE thread_mail SET", "UPDATE thread_turns SET"
@@ -37,7 +37,7 @@ class Place:
     async def life(self) -> AsyncIterator[Process]:
         """A server that can be told where to fall."""
         env = environment(self._state, self._port, FALL=str(self._fall))
-        async with started(sys.executable, "-m", "tests.approvals.falling", "serve", env=env) as server:
+        async with started(sys.executable, "-m", "tests.crashing_server", "serve", env=env) as server:
             await server.says(LISTENS)
             if not self._token:
                 await self._settle()

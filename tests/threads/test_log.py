@@ -16,11 +16,11 @@ from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, t
 from molecule_core.threads.retention import _DELETE_STATEMENTS
 from molecule_core.threads.waits import is_over_within
 from molecule_core.wire.schemas.thread_log import decode_entry
-from tests.clocks import FakeClock
+from testing.clocks import FakeClock
+from testing.released_stores.stores import asked
+from testing.running_server import Running
+from testing.thread_world import BASE, Engine, ThreadWorld, code, said, turn
 from tests.requirements import requirement
-from tests.running import Running
-from tests.store.released import asked
-from tests.threads.house import BASE, Engine, House, code, said, turn
 
 MOVES = ("turn", "steer", "begin", "add", "end", "interrupt", "compact", "close", "resume", "spawn", "send", "claim")
 
@@ -42,11 +42,11 @@ async def _refold(server: Running, thread: Thread) -> Thread:
     return fold_entries((decode_entry(each.body), each.at) for each in lines)
 
 
-async def _move(chance: random.Random, house: House, engines: dict[str, Engine], move: str) -> None:
+async def _move(chance: random.Random, world: ThreadWorld, engines: dict[str, Engine], move: str) -> None:
     """One thing that somebody does, sensible or not."""
     engine = chance.choice(list(engines.values()))
     where, number = f"/threads/{engine.id}", chance.randrange(10**9)
-    client = house.person
+    client = world.person
     match move:
         case "turn":
             await client.post(f"{where}/turns", {"input": "more", "mode": chance.choice(["auto", "queue"])})
@@ -81,9 +81,9 @@ async def _move(chance: random.Random, house: House, engines: dict[str, Engine],
 
 
 @requirement("TH1", "TH2")
-async def test_whatever_comes_the_fold_of_each_log_is_the_row_that_is_kept(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    thread = await house.starts(ops, input="Go")
+async def test_whatever_comes_the_fold_of_each_log_is_the_row_that_is_kept(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    thread = await world.starts(ops, input="Go")
     engines = {thread["thread_id"]: Engine(ops.api, thread)}
     chance, done = random.Random(9), 0
     for _ in range(250):
@@ -91,81 +91,83 @@ async def test_whatever_comes_the_fold_of_each_log_is_the_row_that_is_kept(house
         if len(engines) > 6 and move == "spawn":
             continue
         try:
-            await _move(chance, house, engines, move)
+            await _move(chance, world, engines, move)
             done += 1
         except ApiError as error:
             assert error.status in (403, 404, 409, 422, 429), (move, error)
     assert done > 90
-    rows = await _rows(house.server)
+    rows = await _rows(world.server)
     assert len(rows) > 3
     for row in rows:
-        again = await _refold(house.server, row)
+        again = await _refold(world.server, row)
         kept = {name: getattr(row, name) for name in Thread.__struct_fields__ if name not in UNFOLDED_COLUMNS}
         assert {name: getattr(again, name) for name in kept} == kept
 
 
 @requirement("TH4", "TH2", "TH5")
-async def test_a_fork_refers_and_overrides_are_versions_of_their_own(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    thread = await house.starts(ops, input="Hi", model="m", effort="high", tools=["look"], permissions={"a": 1})
+async def test_a_fork_refers_and_overrides_are_versions_of_their_own(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    thread = await world.starts(ops, input="Hi", model="m", effort="high", tools=["look"], permissions={"a": 1})
     await Engine(ops.api, thread).works("Hello")
     where = f"/threads/{thread['thread_id']}"
-    fork = await house.person.post(f"{where}/fork", {})
+    fork = await world.person.post(f"{where}/fork", {})
     kept = ("model", "effort", "tools", "permissions", "base", "base_instructions")
-    source = await house.reads(thread)
+    source = await world.reads(thread)
     assert {name: fork[name] for name in kept} == {name: source[name] for name in kept}
-    assert await house.types(fork) == ["created"]
-    assert (await house.reads(fork, "/sight"))["items"] == (await house.reads(thread, "/sight"))["items"]
-    other = await house.person.post(f"{where}/fork", {"base_instructions": "Other.", "model": "big"})
+    assert await world.types(fork) == ["created"]
+    assert (await world.reads(fork, "/sight"))["items"] == (await world.reads(thread, "/sight"))["items"]
+    other = await world.person.post(f"{where}/fork", {"base_instructions": "Other.", "model": "big"})
     assert (other["base"]["version"], other["base_instructions"], other["model"]) == (1, "Other.", "big")
-    resumed = await house.person.post(f"{where}/resume", {"base_instructions": "Anew.", "developer": "D", "model": "z"})
+    resumed = await world.person.post(f"{where}/resume", {"base_instructions": "Anew.", "developer": "D", "model": "z"})
     assert (resumed["base"]["version"], resumed["base"]["provenance"]["type"], resumed["model"]) == (2, "override", "z")
-    seen = (await house.reads(thread, "/sight"))["items"]
+    seen = (await world.reads(thread, "/sight"))["items"]
     assert [each["text"] for each in seen] == ["Anew.", "D", "Hi", "Hello"]
     # The fork still has what it was born with.
-    assert (await house.reads(fork))["base_instructions"] == BASE
-    assert await code(house.person.post(f"{where}/fork", {"position": 999})) == (422, "invalid_field")
+    assert (await world.reads(fork))["base_instructions"] == BASE
+    assert await code(world.person.post(f"{where}/fork", {"position": 999})) == (422, "invalid_field")
 
 
 @requirement("TH2")
-async def test_the_store_itself_refuses_to_change_base_instructions(house: House, engine: str, place: str) -> None:
-    ops = await house.server.seat("Ops")
-    await house.starts(ops)
+async def test_the_store_itself_refuses_to_change_base_instructions(
+    world: ThreadWorld, engine: str, place: str
+) -> None:
+    ops = await world.server.seat("Ops")
+    await world.starts(ops)
     for change in ("UPDATE thread_bases SET text = 'evil'", "DELETE FROM thread_bases"):
         with pytest.raises((apsw.ConstraintError, asyncpg.RaiseError), match="base instructions"):
             await asked(engine, place, change)  # type: ignore[arg-type]
 
 
 @requirement("TH3")
-async def test_one_engine_at_a_time_and_an_interrupt_holds_at_once(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    thread = await house.starts(ops, input="Hi")
+async def test_one_engine_at_a_time_and_an_interrupt_holds_at_once(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    thread = await world.starts(ops, input="Hi")
     one, two = Engine(ops.api, thread), Engine(ops.api, thread, "engine two")
     await one.claim()
     await one.begin()
     assert await code(two.claim()) == (409, "thread_owned")
     await one.adds({"type": "tool_call", "call_id": "c", "tool": "t", "arguments": {}}, key="k")
     repeated = await one.adds({"type": "tool_call", "call_id": "c", "tool": "t", "arguments": {}}, key="k")
-    assert (await house.types(thread)).count("tool_call") == 1
+    assert (await world.types(thread)).count("tool_call") == 1
     assert repeated["stop"] is None
-    taken = await turn(house.person, thread, "Also this", key="same")
-    assert taken == await turn(house.person, thread, "Also this", key="same")
+    taken = await turn(world.person, thread, "Also this", key="same")
+    assert taken == await turn(world.person, thread, "Also this", key="same")
     assert [each["entry"]["text"] for each in (await one.adds())["news"]] == ["Also this"]
-    await house.person.post(f"/threads/{thread['thread_id']}/interrupt")
+    await world.person.post(f"/threads/{thread['thread_id']}/interrupt")
     assert (await one.adds(said("late")))["stop"] == "interrupted"
     assert (await one.ends())["status"]["type"] == "interrupted"
-    sight = (await house.reads(thread, "/sight"))["items"]
+    sight = (await world.reads(thread, "/sight"))["items"]
     assert [each["type"] for each in sight[-2:]] == ["user_message", "tool_output"]
     assert sight[-1]["is_error"]
     # Not heard of for a lease: another one may have it.
-    await house.clock.advance(61)
+    await world.clock.advance(61)
     assert (await two.claim())["generation"] == 2
 
 
 @requirement("TH21", "TH9")
-async def test_a_key_of_a_cost_is_as_short_as_any_id_of_a_client(house: House) -> None:
+async def test_a_key_of_a_cost_is_as_short_as_any_id_of_a_client(world: ThreadWorld) -> None:
     """Longer ones are refused here: of some stores no index takes them."""
-    engine = Engine(house.person, await house.starts(await house.server.seat("Ops"), input="Go"))
+    engine = Engine(world.person, await world.starts(await world.server.seat("Ops"), input="Go"))
     await engine.claim()
     await engine.begin()
     usage = {"type": "usage", "input": 1, "output": 1}
@@ -173,32 +175,33 @@ async def test_a_key_of_a_cost_is_as_short_as_any_id_of_a_client(house: House) -
         assert await code(engine.adds({**usage, "record_key": "\U0001f331" * length})) == (422, "invalid_field")
     for _ in range(2):
         await engine.adds({**usage, "record_key": "\U0001f331" * 128})
-    assert (await house.reads({"thread_id": engine.id}))["tokens_used"] == 2
+    assert (await world.reads({"thread_id": engine.id}))["tokens_used"] == 2
 
 
 @requirement("TH8")
-async def test_a_wait_for_an_agent_that_goes_is_an_error_and_no_end(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    thread = await house.starts(ops)
+async def test_a_wait_for_an_agent_that_goes_is_an_error_and_no_end(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    thread = await world.starts(ops)
     where = f"/threads/{thread['thread_id']}/agents"
     spawn = await ops.api.post(f"{where}/spawn", {"call_id": "s", "task_name": "one", "message": "do"})
     child = spawn["call"]["new_thread_id"]
     waiting = asyncio.ensure_future(ops.api.post(f"{where}/wait", {"call_id": "w", "targets": ["one"], "timeout": 9}))
-    await house.until_it_waits(thread, "w")
-    await house.person.post(f"/threads/{child}/close")
+    await world.until_it_waits(thread, "w")
+    await world.person.post(f"/threads/{child}/close")
     answer = await waiting
     assert [(e["outcome"], e["status"]) for e in answer["call"]["agents"]] == [("ended", "shutdown")]
-    waiting = asyncio.ensure_future(ops.api.post(f"{where}/wait", {"call_id": "v", "targets": ["one"], "timeout": 9}))
-    await house.until_it_waits(thread, "v")
-    await _retention_takes(house, child)
+    spawn = await ops.api.post(f"{where}/spawn", {"call_id": "t", "task_name": "two", "message": "do"})
+    waiting = asyncio.ensure_future(ops.api.post(f"{where}/wait", {"call_id": "v", "targets": ["two"], "timeout": 9}))
+    await world.until_it_waits(thread, "v")
+    await _retention_takes(world, spawn["call"]["new_thread_id"])
     assert await code(waiting) == (409, "source_lost")
 
 
-async def _retention_takes(house: House, thread_id: str) -> None:
+async def _retention_takes(world: ThreadWorld, thread_id: str) -> None:
     """As retention does, before its time; who waits is rung by the next change of the thread."""
-    store = house.server.server.store
+    store = world.server.server.store
     await store.run(deletion_command("", [(name, {"thread_id": thread_id}) for name in _DELETE_STATEMENTS]))
-    house.server.server.wakeups.notify([thread_wake_key(thread_id)])
+    world.server.server.wakeups.notify([thread_wake_key(thread_id)])
 
 
 # -- the race ----------------------------------------------------------------------------------------------------------

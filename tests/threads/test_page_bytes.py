@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.clocks import FakeClock
-from tests.engines import Engine as Store
-from tests.journeys.patience import bounded
+from testing.clocks import FakeClock
+from testing.engines import Engine as Store
+from testing.running_server import UNHURRIED, Seat, running
+from testing.thread_world import Engine, Item, ThreadWorld, said
+from testing.waits import bounded
 from tests.requirements import requirement
-from tests.running import UNHURRIED, Seat, running
-from tests.threads.house import Engine, House, Item, said
 
 LONG = "ä" * 500
 """1,000 bytes; two and a half of it fill a page."""
@@ -19,10 +19,10 @@ PAGE = 2500
 
 
 @pytest.fixture
-async def narrow(engine: Store, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[House]:
+async def narrow(engine: Store, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ThreadWorld]:
     """A house of small pages."""
     async with running(engine, place, tmp_path, clock=clock, limits=replace(UNHURRIED, page_bytes=PAGE)) as server:
-        yield House(server, await server.person(), clock)
+        yield ThreadWorld(server, await server.person(), clock)
 
 
 async def at_work(seat: Seat, thread: Item) -> Engine:
@@ -33,11 +33,11 @@ async def at_work(seat: Seat, thread: Item) -> Engine:
     return engine
 
 
-async def pages(house: House, thread: Item, after: int = 0, **query: int) -> list[list[Item]]:
+async def pages(world: ThreadWorld, thread: Item, after: int = 0, **query: int) -> list[list[Item]]:
     """All pages of its log behind a line, up to the one that has reached the end."""
     found = list[list[Item]]()
     while True:
-        page = await house.reads(thread, "/items", after=after, **query)
+        page = await world.reads(thread, "/items", after=after, **query)
         found.append(page["items"])
         if page["reached_end"]:
             return found
@@ -45,7 +45,7 @@ async def pages(house: House, thread: Item, after: int = 0, **query: int) -> lis
 
 
 @requirement("TH1", "S14")
-async def test_a_page_of_a_log_ends_where_its_lines_fill_it_and_its_pages_reach_everything(narrow: House) -> None:
+async def test_a_page_of_a_log_ends_where_its_lines_fill_it_and_its_pages_reach_everything(narrow: ThreadWorld) -> None:
     ops = await narrow.server.seat("Ops")
     thread = await narrow.starts(ops, input="Go")
     engine = await at_work(ops, thread)
@@ -62,7 +62,7 @@ async def test_a_page_of_a_log_ends_where_its_lines_fill_it_and_its_pages_reach_
 
 
 @requirement("TH1", "TH4")
-async def test_its_engine_sees_the_whole_of_a_log_that_is_more_than_a_page(narrow: House) -> None:
+async def test_its_engine_sees_the_whole_of_a_log_that_is_more_than_a_page(narrow: ThreadWorld) -> None:
     ops = await narrow.server.seat("Ops")
     thread = await narrow.starts(ops, input="Go")
     engine = await at_work(ops, thread)
@@ -74,7 +74,7 @@ async def test_its_engine_sees_the_whole_of_a_log_that_is_more_than_a_page(narro
 
 
 @requirement("TH1", "S14")
-async def test_base_instructions_fill_pages_of_a_log_with_their_text(narrow: House) -> None:
+async def test_base_instructions_fill_pages_of_a_log_with_their_text(narrow: ThreadWorld) -> None:
     ops = await narrow.server.seat("Ops")
     thread = await narrow.starts(ops, base_instructions=f"0 {LONG}")
     for number in range(1, 7):
@@ -87,7 +87,9 @@ async def test_base_instructions_fill_pages_of_a_log_with_their_text(narrow: Hou
 
 
 @requirement("S14")
-async def test_a_list_of_threads_ends_where_their_answers_fill_it_and_its_pages_reach_everything(narrow: House) -> None:
+async def test_a_list_of_threads_ends_where_their_answers_fill_it_and_its_pages_reach_everything(
+    narrow: ThreadWorld,
+) -> None:
     ops = await narrow.server.seat("Ops")
     wanted = list[str]()
     for number in range(7):
@@ -107,7 +109,7 @@ async def test_a_list_of_threads_ends_where_their_answers_fill_it_and_its_pages_
 
 
 @requirement("S14")
-async def test_of_long_calls_between_agents_the_last_ones_that_fill_a_page_are_shown(narrow: House) -> None:
+async def test_of_long_calls_between_agents_the_last_ones_that_fill_a_page_are_shown(narrow: ThreadWorld) -> None:
     ops = await narrow.server.seat("Ops")
     thread = await narrow.starts(ops, input="Go")
     await at_work(ops, thread)

@@ -11,13 +11,13 @@ from molecule_core.common.clock import DAY
 from molecule_core.common.limits import Limits
 from molecule_core.tools.runners.collaboration_tools import session_thread
 from molecule_core.tools.runners.requester import RetryingRequester
-from tests.clocks import FakeClock, SeededRandomness
-from tests.engines import Engine as Kind
-from tests.journeys.patience import bounded
+from testing.clocks import FakeClock, SeededRandomness
+from testing.engines import Engine as Kind
+from testing.running_server import Seat, running
+from testing.thread_world import Engine, Item, ThreadWorld, code, turn
+from testing.waits import bounded
 from tests.requirements import requirement
-from tests.running import Seat, running
-from tests.store.bench import seen_from_outside
-from tests.threads.house import Engine, House, Item, code, turn
+from tests.store.instrumented_store import seen_from_outside
 
 _A_WEEK = 7 * DAY / 1_000_000
 _TABLES = ("threads", "thread_entries", "thread_bases", "thread_turns", "thread_mail", "thread_usage", "thread_keys")
@@ -26,20 +26,20 @@ _LIMITS = Limits(retention_batch=40, sweep_seconds=10_000_000, prune_seconds=1_0
 
 
 @pytest.fixture
-async def house(engine: Kind, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[House]:
+async def world(engine: Kind, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ThreadWorld]:
     async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
         # Its own first round is over before there is anything to prune, and never comes between.
         while not server.server._retention.rounds:
             await bounded(server.server._retention.on_due(""))
-        yield House(server, await server.person(), clock)
+        yield ThreadWorld(server, await server.person(), clock)
 
 
-async def pruned(house: House) -> int:
+async def pruned(world: ThreadWorld) -> int:
     """One whole round, which begins now; how many threads it took."""
-    retention, found = house.server.server._retention, 0
+    retention, found = world.server.server._retention, 0
     async for batch in retention._all_batches(retention.cutoff):
         if batch.command is not None:
-            await bounded(house.server.server.store.run(batch.command))
+            await bounded(world.server.server.store.run(batch.command))
             found += batch.rows if batch.what == "threads" else 0
     return found
 
@@ -55,10 +55,10 @@ async def rows_of(engine: Kind, place: str, threads: Sequence[str]) -> dict[str,
     return found
 
 
-async def tree(house: House) -> tuple[Item, Item]:
+async def tree(world: ThreadWorld) -> tuple[Item, Item]:
     """A root and a child that both have worked, with all that a thread may have."""
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go", key="mine")
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go", key="mine")
     lead = Engine(ops.api, root)
     await lead.claim()
     await lead.begin()
@@ -72,8 +72,8 @@ async def tree(house: House) -> tuple[Item, Item]:
     return root, child
 
 
-async def close(house: House, thread: Item) -> None:
-    await bounded(house.person.post(f"/threads/{thread['thread_id']}/close", {}))
+async def close(world: ThreadWorld, thread: Item) -> None:
+    await bounded(world.person.post(f"/threads/{thread['thread_id']}/close", {}))
 
 
 class Counting:
@@ -90,131 +90,131 @@ class Counting:
         return answer
 
 
-async def sessions_in_a_row(house: House, seat: Seat, speaks: Any, count: int) -> list[Item]:
+async def sessions_in_a_row(world: ThreadWorld, seat: Seat, speaks: Any, count: int) -> list[Item]:
     """The session threads of a seat, each of which was closed before the next one began; the last is open."""
     found = list[Item]()
     for number in range(count):
         if number:
-            await close(house, found[-1])
+            await close(world, found[-1])
         found.append({"thread_id": await bounded(session_thread(speaks, seat.id))})
     return found
 
 
 @requirement("TH23", "M20")
 async def test_a_tree_goes_when_all_of_it_is_closed_and_old_with_everything_it_had(
-    house: House, engine: Kind, place: str
+    world: ThreadWorld, engine: Kind, place: str
 ) -> None:
-    root, child = await tree(house)
+    root, child = await tree(world)
     both = [root["thread_id"], child["thread_id"]]
-    await close(house, child)
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 0, "its tree lives"
-    assert (await house.reads(root, "/tree"))["lifetime"] == 1
-    await close(house, root)
-    assert await pruned(house) == 0, "the root is closed since now"
+    await close(world, child)
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 0, "its tree lives"
+    assert (await world.reads(root, "/tree"))["lifetime"] == 1
+    await close(world, root)
+    assert await pruned(world) == 0, "the root is closed since now"
     assert all((await rows_of(engine, place, both)).values())
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 2
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 2
     assert not any((await rows_of(engine, place, both)).values())
     for what in ("", "/items", "/sight", "/tree", "/collab", "/agents"):
-        assert await code(house.reads(root, what)) == (404, "not_found")
-    assert await code(turn(house.person, root, "Are you there?")) == (404, "not_found")
+        assert await code(world.reads(root, what)) == (404, "not_found")
+    assert await code(turn(world.person, root, "Are you there?")) == (404, "not_found")
     # What its caller called it is free again.
-    seat = (await house.person.get("/workspaces"))[0]
+    seat = (await world.person.get("/workspaces"))[0]
     wish = {"base_instructions": "Be kind.", "key": "mine"}
-    again = await house.person.post(f"/workspaces/{seat['id']}/threads", wish)
+    again = await world.person.post(f"/workspaces/{seat['id']}/threads", wish)
     assert again["thread_id"] != root["thread_id"]
 
 
 @requirement("TH23", "TH4")
-async def test_what_a_fork_sees_stays_and_is_whole_until_the_fork_is_gone(house: House) -> None:
-    root, child = await tree(house)
-    fork = await bounded(house.person.post(f"/threads/{root['thread_id']}/fork", {}))
-    later = await bounded(house.person.post(f"/threads/{fork['thread_id']}/fork", {}))
-    seen = (await house.reads(later, "/sight"))["items"]
+async def test_what_a_fork_sees_stays_and_is_whole_until_the_fork_is_gone(world: ThreadWorld) -> None:
+    root, child = await tree(world)
+    fork = await bounded(world.person.post(f"/threads/{root['thread_id']}/fork", {}))
+    later = await bounded(world.person.post(f"/threads/{fork['thread_id']}/fork", {}))
+    seen = (await world.reads(later, "/sight"))["items"]
     for each in (root, child, fork):
-        await close(house, each)
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 1, "the child, which nobody sees"
-    assert (await house.reads(later, "/sight"))["items"] == seen
-    await close(house, later)
-    await house.clock.advance(_A_WEEK + 1)
-    assert [await pruned(house) for _ in range(4)] == [1, 1, 1, 0], "the last fork first"
+        await close(world, each)
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 1, "the child, which nobody sees"
+    assert (await world.reads(later, "/sight"))["items"] == seen
+    await close(world, later)
+    await world.clock.advance(_A_WEEK + 1)
+    assert [await pruned(world) for _ in range(4)] == [1, 1, 1, 0], "the last fork first"
 
 
 @requirement("TH23")
-async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(house: House) -> None:
-    kept, seen = [await house.starts(await house.server.seat(f"Seat {each}"), input="Go") for each in range(2)]
-    gone = [await house.starts(await house.server.seat("Other"), input="Go") for _ in range(30)]
+async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(world: ThreadWorld) -> None:
+    kept, seen = [await world.starts(await world.server.seat(f"Seat {each}"), input="Go") for each in range(2)]
+    gone = [await world.starts(await world.server.seat("Other"), input="Go") for _ in range(30)]
     for each in (kept, seen, *gone):
-        await close(house, each)
-    await house.clock.advance(_A_WEEK + 1)
-    retention, sizes = house.server.server._retention, list[int]()
+        await close(world, each)
+    await world.clock.advance(_A_WEEK + 1)
+    retention, sizes = world.server.server._retention, list[int]()
     async for batch in retention._all_batches(retention.cutoff):
         if batch.what == "threads" and batch.command is not None:
             if not sizes:
-                await bounded(house.person.post(f"/threads/{kept['thread_id']}/resume", {}))
-                await bounded(house.person.post(f"/threads/{seen['thread_id']}/fork", {}))
+                await bounded(world.person.post(f"/threads/{kept['thread_id']}/resume", {}))
+                await bounded(world.person.post(f"/threads/{seen['thread_id']}/fork", {}))
             sizes.append(batch.rows)
-            await bounded(house.server.server.store.run(batch.command))
-    lines = len(await house.log(seen))
+            await bounded(world.server.server.store.run(batch.command))
+    lines = len(await world.log(seen))
     assert sum(sizes) == 32
     assert max(sizes) <= 40 // lines, "a batch is as large as the logs in it"
-    assert not (await house.reads(kept))["closed"]
-    assert (await house.reads(seen))["closed"]
-    assert {(await code(house.reads(each)))[0] for each in gone} == {404}
+    assert not (await world.reads(kept))["closed"]
+    assert (await world.reads(seen))["closed"]
+    assert {(await code(world.reads(each)))[0] for each in gone} == {404}
 
 
 @requirement("TH23", "TH10")
 async def test_closed_sessions_go_and_the_one_in_use_is_found_all_the_same(
-    house: House, engine: Kind, place: str
+    world: ThreadWorld, engine: Kind, place: str
 ) -> None:
-    ops = await house.server.seat("Ops")
-    speaks = RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness()))
-    sessions = await sessions_in_a_row(house, ops, speaks, 4)
+    ops = await world.server.seat("Ops")
+    speaks = RetryingRequester(ops.api, BoundedRetry(clock=world.clock, randomness=SeededRandomness()))
+    sessions = await sessions_in_a_row(world, ops, speaks, 4)
     gone = [each["thread_id"] for each in sessions[:-1]]
     # The middle one is taken up for a while: so it is the last of the three to go, out of its place in the row.
-    await bounded(house.person.post(f"/threads/{gone[1]}/resume", {}))
+    await bounded(world.person.post(f"/threads/{gone[1]}/resume", {}))
     assert await bounded(session_thread(speaks, ops.id)) == gone[1], "the first open one"
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 2, "the first and the third"
-    await close(house, sessions[1])
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 2, "the first and the third"
+    await close(world, sessions[1])
     assert await bounded(session_thread(speaks, ops.id)) == sessions[-1]["thread_id"]
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 1
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 1
     assert await bounded(session_thread(speaks, ops.id)) == sessions[-1]["thread_id"]
     assert not any((await rows_of(engine, place, gone)).values())
     assert (await rows_of(engine, place, [sessions[-1]["thread_id"]]))["thread_keys"] == 1, "and none is left behind"
-    await close(house, sessions[-1])
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 1
+    await close(world, sessions[-1])
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 1
     assert await bounded(session_thread(speaks, ops.id)) not in [each["thread_id"] for each in sessions]
 
 
 @requirement("TH23", "TH10")
-async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kind, place: str) -> None:
-    ops = await house.server.seat("Ops")
-    speaks = RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness()))
-    *closed, last = [each["thread_id"] for each in await sessions_in_a_row(house, ops, speaks, 4)]
+async def test_closed_sessions_in_a_row_may_go_at_once(world: ThreadWorld, engine: Kind, place: str) -> None:
+    ops = await world.server.seat("Ops")
+    speaks = RetryingRequester(ops.api, BoundedRetry(clock=world.clock, randomness=SeededRandomness()))
+    *closed, last = [each["thread_id"] for each in await sessions_in_a_row(world, ops, speaks, 4)]
     # What a caller has called its own thread is no place behind a session, whatever it looks like.
-    own = await house.starts(ops)
-    other = await house.starts(ops, key=f"session:{own['thread_id']}")
-    await close(house, own)
-    await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 4
+    own = await world.starts(ops)
+    other = await world.starts(ops, key=f"session:{own['thread_id']}")
+    await close(world, own)
+    await world.clock.advance(_A_WEEK + 1)
+    assert await pruned(world) == 4
     assert not any((await rows_of(engine, place, closed)).values())
     assert await bounded(session_thread(speaks, ops.id)) == last
-    assert (await house.starts(ops, key=f"session:{own['thread_id']}"))["thread_id"] == other["thread_id"]
+    assert (await world.starts(ops, key=f"session:{own['thread_id']}"))["thread_id"] == other["thread_id"]
 
 
 @requirement("TH10")
-async def test_a_session_is_found_by_one_question_however_many_were_closed(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    asked = Counting(RetryingRequester(ops.api, BoundedRetry(clock=house.clock, randomness=SeededRandomness())))
-    (last,) = (await sessions_in_a_row(house, ops, asked, 6))[-1:]
+async def test_a_session_is_found_by_one_question_however_many_were_closed(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    asked = Counting(RetryingRequester(ops.api, BoundedRetry(clock=world.clock, randomness=SeededRandomness())))
+    (last,) = (await sessions_in_a_row(world, ops, asked, 6))[-1:]
     asked.count = 0
     assert await bounded(session_thread(asked, ops.id)) == last["thread_id"]
     assert asked.count == 1
-    await close(house, last)
+    await close(world, last)
     assert await bounded(session_thread(asked, ops.id)) != last["thread_id"]
     assert asked.count == 3, "the closed one, and the fresh one"

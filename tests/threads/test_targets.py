@@ -2,18 +2,18 @@
 
 import pytest
 
+from testing.thread_world import Engine, ThreadWorld, code
 from tests.requirements import requirement
-from tests.threads.house import Engine, House, code
 from tests.threads.test_agents import act, spawned
 
 
 @requirement("TH9", "TH10")
-async def test_a_target_is_found_from_where_the_caller_stands(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    left = await spawned(house, ops.api, root, "left")
-    right = await spawned(house, ops.api, root, "right")
-    below = await spawned(house, ops.api, left, "below")
+async def test_a_target_is_found_from_where_the_caller_stands(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    left = await spawned(world, ops.api, root, "left")
+    right = await spawned(world, ops.api, root, "right")
+    below = await spawned(world, ops.api, left, "below")
 
     for number, (caller, target, meant) in enumerate(
         [
@@ -34,10 +34,10 @@ async def test_a_target_is_found_from_where_the_caller_stands(house: House) -> N
 
 @requirement("TH9", "S8")
 @pytest.mark.parametrize("target", ["../..", "../../../right", "/left", "/etc/passwd", "left/../../..", "nobody", ""])
-async def test_a_target_outside_the_tree_is_nobody(house: House, target: str) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    left = await spawned(house, ops.api, root, "left")
+async def test_a_target_outside_the_tree_is_nobody(world: ThreadWorld, target: str) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    left = await spawned(world, ops.api, root, "left")
 
     status, name = await code(act(ops.api, left, "send", "s", target=target, message="Hello"))
 
@@ -45,11 +45,11 @@ async def test_a_target_outside_the_tree_is_nobody(house: House, target: str) ->
 
 
 @requirement("TH9", "S8")
-async def test_an_agent_of_another_organisation_is_nobody(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    org = await house.server.org("Others")
-    theirs = await house.starts(await house.server.seat("Ops", org_id=org))
+async def test_an_agent_of_another_organisation_is_nobody(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    org = await world.server.org("Others")
+    theirs = await world.starts(await world.server.seat("Ops", org_id=org))
     for verb in ("send", "followup", "interrupt", "close"):
         said = {"message": "Hello"} if verb in ("send", "followup") else {}
         found = await code(act(ops.api, root, verb, f"{verb}-1", target=theirs["thread_id"], **said))
@@ -58,10 +58,10 @@ async def test_an_agent_of_another_organisation_is_nobody(house: House) -> None:
 
 
 @requirement("TH8", "TH9")
-async def test_nobody_is_waited_for_in_vain_beside_one_that_works(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    await spawned(house, ops.api, root, "one")
+async def test_nobody_is_waited_for_in_vain_beside_one_that_works(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    await spawned(world, ops.api, root, "one")
 
     call = await act(ops.api, root, "wait", "w", targets=["nobody", "one"], timeout=3600)
 
@@ -69,11 +69,11 @@ async def test_nobody_is_waited_for_in_vain_beside_one_that_works(house: House) 
 
 
 @requirement("TH7", "TH9")
-async def test_the_end_comes_to_who_asked_though_another_began_the_agent(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    left = await spawned(house, ops.api, root, "left")
-    right = await spawned(house, ops.api, root, "right")
+async def test_the_end_comes_to_who_asked_though_another_began_the_agent(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    left = await spawned(world, ops.api, root, "left")
+    right = await spawned(world, ops.api, root, "right")
     await Engine(ops.api, root).works("both are begun")
     await Engine(ops.api, right).works("ready")
     await act(ops.api, left, "followup", "f", target="root/right", message="One thing more")
@@ -87,10 +87,10 @@ async def test_the_end_comes_to_who_asked_though_another_began_the_agent(house: 
 
 
 @requirement("TH7")
-async def test_a_followup_to_an_agent_at_work_gets_a_turn_behind_the_one_it_is_in(house: House) -> None:
-    ops = await house.server.seat("Ops")
-    root = await house.starts(ops, input="Go")
-    one = await spawned(house, ops.api, root, "one")
+async def test_a_followup_to_an_agent_at_work_gets_a_turn_behind_the_one_it_is_in(world: ThreadWorld) -> None:
+    ops = await world.server.seat("Ops")
+    root = await world.starts(ops, input="Go")
+    one = await spawned(world, ops.api, root, "one")
     worker = Engine(ops.api, one)
     await worker.claim()
     await worker.begin()
@@ -99,8 +99,8 @@ async def test_a_followup_to_an_agent_at_work_gets_a_turn_behind_the_one_it_is_i
 
     assert [each["status"] for each in call["agents"]] == ["running"]
     await worker.ends(final="the first thing is done")
-    assert len((await house.reads(one))["queued"]) == 1
+    assert len((await world.reads(one))["queued"]) == 1
     seen = await worker.works("and the other")
     assert [each["role"] for each in seen["items"]][-1] == "peer"
     assert "One thing more" in seen["items"][-1]["text"]
-    assert (await house.reads(one))["idle"]
+    assert (await world.reads(one))["idle"]

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.clocks import FakeClock
-from tests.engines import Engine as Kind
-from tests.journeys.patience import bounded, eventually
+from testing.clocks import FakeClock
+from testing.engines import Engine as Kind
+from testing.running_server import UNHURRIED, Running, Seat, running
+from testing.thread_world import Engine, ThreadWorld
+from testing.waits import bounded, eventually
 from tests.requirements import requirement
-from tests.running import UNHURRIED, Running, Seat, running
-from tests.threads.house import Engine, House
 
 _ROWS, _LEASE = 2, 60
 _LIMITS = replace(UNHURRIED, thread_rows=_ROWS, thread_lease_seconds=_LEASE)
@@ -29,18 +29,18 @@ async def test_threads_that_are_held_keep_no_engine_from_a_newer_one_however_man
     engine: Kind, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
     async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
-        house = House(server, await server.person(), clock)
+        world = ThreadWorld(server, await server.person(), clock)
         ops = await server.seat("Ops")
         held = []
         for number in range(_ROWS + 1):
-            thread = await house.starts(ops, input="Go")
+            thread = await world.starts(ops, input="Go")
             holder = Engine(ops.api, thread, "one" if number else "two")
             await holder.claim()
             await holder.begin()
             held.append(thread["thread_id"])
-            await house.clock.advance(1)
+            await world.clock.advance(1)
         assert await work(ops, "three", wait=0) == []
-        free = [(await house.starts(ops, input="Go"))["thread_id"] for _ in range(_ROWS + 1)]
+        free = [(await world.starts(ops, input="Go"))["thread_id"] for _ in range(_ROWS + 1)]
         for owner in ("one", "three", None):
             assert await work(ops, owner, wait=0) == free[:_ROWS], owner
         # Its own, once it has forgotten what it had begun, are the oldest.
@@ -52,20 +52,20 @@ async def test_who_waits_for_work_is_woken_when_the_first_claim_of_another_engin
     engine: Kind, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
     async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
-        house = House(server, await server.person(), clock)
+        world = ThreadWorld(server, await server.person(), clock)
         ops = await server.seat("Ops")
-        threads = [await house.starts(ops, input="Go") for _ in range(_ROWS + 1)]
+        threads = [await world.starts(ops, input="Go") for _ in range(_ROWS + 1)]
         for thread, holder in zip(reversed(threads), ("one", "two", "three"), strict=True):
             await Engine(ops.api, thread, holder).claim()
-            await house.clock.advance(1)
-        await house.clock.advance(_LEASE - _ROWS - 3)
+            await world.clock.advance(1)
+        await world.clock.advance(_LEASE - _ROWS - 3)
         assert await work(ops, "three", wait=0) == [threads[0]["thread_id"]], "its own has a turn to begin"
         asleep = await _asleep(server)
         waiting = asyncio.ensure_future(work(ops, "four", wait=20))
         await eventually(lambda: _asleep(server), lambda count: count > asleep)
-        await house.clock.advance(1.5)
+        await world.clock.advance(1.5)
         assert not waiting.done()
-        await house.clock.advance(0.8)
+        await world.clock.advance(0.8)
         assert await bounded(waiting) == [threads[-1]["thread_id"]]
 
 

@@ -8,11 +8,11 @@ import pytest
 from molecule_core.client.api import ApiClient
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import LocalCall, RouteCall, ToolError
-from tests.journeys.patience import bounded, until_waiting
+from testing.mcp_clients import hosted
+from testing.running_server import Running
+from testing.waits import IN_PROCESS_SECONDS, bounded, until_waiting
 from tests.requirements import requirement
-from tests.running import Running
-from tests.tools.seats import Sitting
-from tests.waits import IN_PROCESS_SECONDS
+from tests.tools.tool_callers import Sitting
 
 
 async def refusal(call: Any) -> ToolError:
@@ -199,7 +199,7 @@ async def test_an_answer_to_the_wrong_one_is_refused_before_anything_is_sent(ser
         await refusal(tools("reply_to_workspace", text="x", activity_id=from_peer, peer_id=third.id)),
     ]
     assert [each.code for each in wrong] == ["wrong_peer"] * 3
-    assert "leave peer_id out" in wrong[0].text
+    assert "Omit peer_id" in wrong[0].text
     assert peer.id in wrong[1].text
     foreign = await refusal(
         Sitting(third)("reply_to_workspace", text="x", activity_id=from_peer, workspace_id=third.id, peer_id=peer.id)
@@ -211,14 +211,33 @@ async def test_an_answer_to_the_wrong_one_is_refused_before_anything_is_sent(ser
     assert await chat(server.admin, ops.id) == [("user", "hi")]
 
 
-async def test_an_answer_whose_ack_fails_is_sent_once_and_says_so(server: Running) -> None:
+async def test_an_answer_of_another_process_than_the_reader_acknowledges_too(server: Running) -> None:
     ops, person = await server.seat("Ops"), await server.person()
     sent = (await person.send(ops.id, "hi"))["activity_id"]
     await Sitting(ops)("wait_for_message", timeout_secs=0)
     told = await Sitting(ops)("reply_to_workspace", text="yes", activity_id=sent)
-    assert (told["status"], told["acknowledged"]) == ("sent", False)
-    assert "do not send it again" in told["note"]
+    assert (told["status"], told["acknowledged"], told["note"]) == ("sent", True, "")
     assert await chat(server.admin, ops.id) == [("user", "hi"), ("agent", "yes")]
+
+
+@requirement("M15", "G1")
+@pytest.mark.parametrize("tool", ["send_message_to_user", "present_options"])
+@pytest.mark.parametrize("way", ["caller", "mcp"])
+async def test_what_a_shown_message_is_answered_with_acknowledges_it_without_naming_it(
+    server: Running, tool: str, way: str
+) -> None:
+    ops, person = await server.seat("Ops"), await server.person()
+    await person.send(ops.id, "hi")
+    given = {"message": "yes"} if tool == "send_message_to_user" else {"question": "Sure?", "options": ["a", "b"]}
+    if way == "caller":
+        tools = Sitting(ops)
+        await tools("wait_for_message", timeout_secs=0)
+        await tools(tool, **given)
+    else:
+        async with hosted(server, ops.token, "stateless") as client:
+            await client.call("wait_for_message", timeout_secs=1)
+            await client.call(tool, **given)
+    assert await ops.api.get(f"/workspaces/{ops.id}/activity", waiting="true") == []
 
 
 async def test_the_chat_with_a_person_is_paged_back(server: Running) -> None:
@@ -275,7 +294,6 @@ async def test_with_several_seats_a_call_that_names_none_is_refused_with_the_cho
     foreign = await server.seat("Foreign")
     tools = Sitting(here, there)
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("list_peers", {}),
         ("send_message_to_user", {"message": "hi"}),
         ("reply_to_workspace", {"text": "hi"}),
         ("chat_history", {}),
@@ -288,6 +306,19 @@ async def test_with_several_seats_a_call_that_names_none_is_refused_with_the_cho
     assert unknown.code == "unknown_workspace"
     sent = await tools("send_message_to_user", message="hi", _as_workspace=there.id)
     assert sent["workspace_id"] == there.id
+
+
+@requirement("G2")
+async def test_with_several_workspaces_the_peers_of_each_are_listed_and_marked(server: Running) -> None:
+    lead = await server.seat("Lead")
+    here, there = await server.seat("Here", parent_id=lead.id), await server.seat("There")
+    peers = await Sitting(here, there)("list_peers")
+    marked = {(peer["name"], peer["via_workspace"]) for peer in peers["peers"]}
+    assert marked == {("Lead", here.id), ("Lead", there.id)}
+    found = await Sitting(here, there)("list_peers", q="nobody of this name")
+    assert (found["peers"], found["workspace_id"], found["note"]) == ([], "", "")
+    one = await Sitting(here, there)("list_peers", via_workspace=there.id)
+    assert (one["workspace_id"], [peer["name"] for peer in one["peers"]]) == (there.id, ["Lead"])
 
 
 async def test_who_one_is_lists_all_seats_and_where_they_are(server: Running) -> None:

@@ -1,7 +1,7 @@
 """Nothing that is said or offered about tools drifts from the registry: the ten meanings of the original's table, each
 under the name that it had there, and the proof that one adapter without one tool is noticed.
 
-    scripts/docs        writes the three snapshots and docs/tools.md anew; a review then sees what has changed
+    scripts/docs        writes the three snapshots and docs/reference/tools.md anew; a review then sees what has changed
 """
 
 import re
@@ -17,16 +17,20 @@ from molecule_core import langchain
 from molecule_core.agent.config import read_configuration
 from molecule_core.agent.host import mcp_host as agent_host
 from molecule_core.agent.host.mcp_host import AgentHost
+from molecule_core.api.approvals import gate
 from molecule_core.api.mcp import tool_host
 from molecule_core.cli import COMMANDS, tool
 from molecule_core.tools import docs
 from molecule_core.tools.mcp_dispatcher import tool_listing
 from molecule_core.tools.registry import TOOLS
-from molecule_core.tools.spec import TOOL_SECTIONS, Runtime, ToolSpec, tool_name
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
-from tests.endpoint.hosts import hosted
+from molecule_core.tools.runners import approval_tools
+from molecule_core.tools.spec import TOOL_SECTIONS, ToolSpec
+from molecule_core.wire.schemas.activity import APPROVAL_KINDS
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
+from molecule_core.wire.schemas.runtimes import Runtime, tool_name
+from testing.mcp_clients import hosted
+from testing.running_server import running
 from tests.requirements import requirement
-from tests.running import running
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -117,6 +121,17 @@ async def test_a_tool_that_one_adapter_lacks_fails(
         await check_offers_all(adapter, tmp_path)
 
 
+def test_the_names_in_agent_cards_are_those_of_the_registry() -> None:
+    assert list(ALL_TOOL_NAMES) == NAMES
+
+
+@requirement("Q6")
+def test_a_rule_can_stop_every_tool_but_those_that_need_no_approval() -> None:
+    """Without its routes in `_LOCAL_TOOL_ROUTES`, a tool of several requests would pass every rule."""
+    never_gated = {*gate.UNGATED_TOOLS, *approval_tools.TOOL_NAMES}
+    assert {spec.name for spec in TOOLS if not gate._routes_of_tool(spec)} == never_gated
+
+
 # -- MCP ---------------------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +180,7 @@ def test_no_old_name_is_spoken(name: str) -> None:
         "mcp": msgspec.json.encode([tool_listing(spec) for spec in TOOLS]).decode(),
         "command": "\n".join(COMMANDS),
     }
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     said |= {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in pages}
     assert [place for place, text in said.items() if word.search(text)] == []
 

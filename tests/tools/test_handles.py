@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.endpoint.hosts import ERAS, hosted
-from tests.engines import Engine
+from testing.engines import Engine
+from testing.mcp_clients import ERAS, hosted
+from testing.running_server import Running, Seat, running
 from tests.requirements import requirement
-from tests.running import Running, Seat, running
-from tests.tools.seats import Sitting
 from tests.tools.test_caller import chat, refusal
+from tests.tools.tool_callers import Sitting
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ async def test_a_question_with_options_is_asked_once_and_its_choice_comes_back(s
     (line,) = page["messages"]
     assert (line["content"], line["options"]) == ("Tea?", ["yes", "no"])
     too_many = await refusal(tools("present_options", question="Which?", options=[str(each) for each in range(11)]))
-    assert "at most 10 options" in too_many.text
+    assert "Use at most 10." in too_many.text
 
 
 @requirement("M27", "M29", "N1")

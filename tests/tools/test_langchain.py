@@ -16,9 +16,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from molecule_core.agent.config import ConfigurationError
 from molecule_core.langchain import Toolkit, tools
 from molecule_core.tools.registry import TOOLS
+from testing.running_server import Running, Seat
+from testing.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 from tests.requirements import requirement
-from tests.running import Running, Seat
-from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 
@@ -64,7 +64,7 @@ async def test_a_refusal_is_a_result_that_the_model_reads(server: Running, tmp_p
         refused = await called(kit["broadcast_message"], message="hi")
         assert (refused.status, "broadcast_disabled" in str(refused.content)) == ("error", True)
         wrong = await called(kit["send_message_to_user"], text="hi")
-        assert (wrong.status, "It needs message" in str(wrong.content)) == ("error", True)
+        assert (wrong.status, "Required: message" in str(wrong.content)) == ("error", True)
 
 
 async def test_tools_are_called_from_threads_and_from_several_loops(server: Running, tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from molecule_core.tools.runners import message_tools
 from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
 from molecule_core.tools.spec import ToolError
-from tests.agent.letters import letter
-from tests.clocks import FakeClock, SeededRandomness, settle
-from tests.elsewhere import other_server
-from tests.journeys.patience import bounded, refused
+from testing.clocks import FakeClock, SeededRandomness, settle
+from testing.waits import bounded, refused
+from tests.agent.inbox_messages import letter
+from tests.other_servers import other_server
 from tests.requirements import requirement
 
 STRANGE = ({"hello": "world"}, {"state": None, "status": 5, "last_acked_seq": "1"}, [1], None, "")
@@ -50,7 +50,7 @@ async def test_a_page_is_refused_as_a_redirect_is_and_an_empty_answer_is_none_of
         error = await refused(bounded(api.post("/workspaces/w/reply", {})))
         assert (error.status, error.code, error.is_transient) == (int(status[:3]), "", True)
         said = str(error.problem["error"])
-        assert said.startswith(f"{other.url} is no Molecule server") and "PLATFORM_URL" in said
+        assert said.startswith(f"{other.url} is not a Molecule server") and "PLATFORM_URL" in said
     async with other_server("204 No Content", body="") as other, ApiClient(other.url) as api:
         assert not await bounded(api.call("DELETE", "/workspaces/w"))
 
@@ -102,7 +102,7 @@ async def test_an_agent_tells_what_became_of_a_message_again_until_the_server_ha
         settings={},
         max_tokens=None,
     )
-    telling = asyncio.create_task(mail._report_end(InboxEntry(letter(activity_id="m-1", intent="request")), end))
+    telling = asyncio.create_task(mail._report_end(InboxEntry(letter(activity_id="m-1", intent="request")), end, "m-1"))
     for _ in range(2):
         await settle()
         assert not telling.done()
@@ -134,7 +134,7 @@ WAYS: dict[str, Callable[[ApiClient], Coroutine[Any, Any, Any]]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("answer", [{"hello": "world"}, [1], ""])
 async def test_a_tool_that_got_another_ones_answer_does_not_say_that_it_is_done(way: str, answer: Any) -> None:
-    with pytest.raises(ToolError, match="does not know") as error:
+    with pytest.raises(ToolError, match="response is unknown") as error:
         await bounded(WAYS[way](Answering(answer)))
     assert error.value.code == "unknown_answer"
 

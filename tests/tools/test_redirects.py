@@ -18,9 +18,9 @@ from molecule_core.agent.mailbox.membership import Membership, MembershipContext
 from molecule_core.client.api import ApiClient, ApiError
 from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import ToolError
-from tests.clocks import FakeClock, SeededRandomness, settle
-from tests.elsewhere import leading_to, other_server
-from tests.journeys.patience import bounded, eventually, refused
+from testing.clocks import FakeClock, SeededRandomness, settle
+from testing.waits import bounded, eventually, refused
+from tests.other_servers import leading_to, other_server
 from tests.requirements import requirement
 
 PLACE = "https://molecule.example/login?next=a-secret"
@@ -32,19 +32,19 @@ async def test_a_redirect_is_refused_and_says_where_it_leads_without_its_query()
         error = await refused(bounded(api.post("/registry/register", {})))
         said = str(error.problem["error"])
         assert (error.status, error.code, error.is_transient) == (301, "", True)
-        assert said.startswith(f"{other.url} does not answer but leads to https://molecule.example/login, which")
+        assert said.startswith(f"{other.url} redirects to https://molecule.example/login, and")
         assert "PLATFORM_URL" in said and "secret" not in str(error)
-        with pytest.raises(ApiError, match=r"leads to https://molecule\.example/login,"):
+        with pytest.raises(ApiError, match=r"redirects to https://molecule\.example/login,"):
             await bounded(anext(api.events()))
 
 
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        (["Location: /login#x"], "leads to http://127.0.0.1:"),
-        (["Location: //ada:secret@other.example:8443/%0a"], "leads to http://other.example:8443/%0a, which"),
-        (["Location: http://x:80a"], "gives no answer of a Molecule server"),
-        ([], "gives no answer of a Molecule server"),
+        (["Location: /login#x"], "redirects to http://127.0.0.1:"),
+        (["Location: //ada:secret@other.example:8443/%0a"], "redirects to http://other.example:8443/%0a, and"),
+        (["Location: http://x:80a"], "does not respond like a Molecule server"),
+        ([], "does not respond like a Molecule server"),
     ],
 )
 async def test_whatever_a_redirect_says_is_told_in_harmless_words(headers: list[str], said: str) -> None:
@@ -78,7 +78,7 @@ async def test_a_seat_that_is_led_elsewhere_is_away_and_asks_again_later(clock: 
         try:
             await bounded(seat.first_poll_done.wait())
             assert (seat.state, other.asked) == ("away", ["POST /registry/register HTTP/1.1"])
-            assert "leads to https://molecule.example/login" in seat.problem
+            assert "redirects to https://molecule.example/login" in seat.problem
             for count in (2, 3):
                 await clock.advance(10)
                 assert await eventually(partial(asked, count), bool)
@@ -106,6 +106,6 @@ async def test_who_has_patience_asks_again_after_a_redirect(clock: FakeClock) ->
 async def test_a_tool_that_is_led_elsewhere_is_refused_and_says_why() -> None:
     async with leading_to(PLACE) as other, ApiClient(other.url, "a-token") as api:
         speaker = RetryingRequester(api, BoundedRetry(clock=FakeClock(), randomness=SeededRandomness()))
-        with pytest.raises(ToolError, match="does not answer but leads to"):
+        with pytest.raises(ToolError, match="redirects to"):
             await bounded(speaker.call("POST", "/workspaces/w/reply", body={"handle": "m1-abcde", "text": "hello"}))
         assert len(other.asked) == 1

@@ -23,6 +23,8 @@ export class App {
   readonly access: Store<Access> = createStore<Access>({ kind: "checking" });
   /** Why a login link failed while another session is active; null: there is no error, or it was dismissed. */
   readonly linkError: Store<string | null> = createStore<string | null>(null);
+  /** The person of an opened login link that asks to replace the session of another person; null: there is none. */
+  readonly otherLogin: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
   readonly unsaved = new Unsaved();
   readonly router: Router;
@@ -51,16 +53,28 @@ export class App {
     const code = LOGIN_CODE.exec(location.hash)?.[1] ?? this.code;
     if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
     this.code = code;
-    this.pendingLogin = this.pendingLogin.then(() => this.tryAuthenticate());
+    this.pendingLogin = this.pendingLogin.then(() => this.tryAuthenticate(false));
     return this.pendingLogin;
   }
 
-  private async tryAuthenticate(): Promise<void> {
+  /** Replace the session by one of the person in `otherLogin`. */
+  replaceSession(): Promise<void> {
+    this.otherLogin.set(null);
+    this.pendingLogin = this.pendingLogin.then(() => this.tryAuthenticate(true));
+    return this.pendingLogin;
+  }
+
+  keepSession(): void {
+    this.otherLogin.set(null);
+    this.code = null;
+  }
+
+  private async tryAuthenticate(replaces: boolean): Promise<void> {
     const { code } = this;
     // An active session stays open until the link is known to be valid: closing it would lose what only this page holds.
     if (code === null || this.access.get().kind !== "in") this.setAccess({ kind: "checking" });
     try {
-      this.openSession(await (code === null ? this.api.session() : this.api.logIn(code)));
+      this.openSession(await (code === null ? this.api.session() : this.api.logIn(code, replaces)));
       this.forgetCode(code);
     } catch (error) {
       await this.handleFailure(error, code);
@@ -86,6 +100,11 @@ export class App {
 
   private async handleFailure(error: unknown, code: string | null): Promise<void> {
     if (!(error instanceof ApiError)) return this.setAccess({ kind: "unreachable", problem: errorText(error) });
+    if (error.code === "other_session") {
+      if (this.access.get().kind !== "in") await this.resumeSession(error.message);
+      this.otherLogin.set((error.body as { other: string }).other);
+      return;
+    }
     this.forgetCode(code);
     if (code === null) return this.setAccess({ kind: "out", problem: error.status === 401 ? null : error.message });
     if (this.access.get().kind !== "in") await this.resumeSession(error.message);
@@ -111,6 +130,7 @@ export class App {
       onOther: () => void this.authenticate(),
     });
     this.linkError.set(null);
+    this.otherLogin.set(null);
     // The same person gets their unsaved changes back after the session has ended; other people's are dropped.
     this.unsaved.retain((key) => key.startsWith(ownerKey(identity)));
     this.setAccess({ kind: "in", session });
@@ -135,13 +155,13 @@ export const SessionContext = createContext<SessionController | null>(null);
 
 export function useApp(): App {
   const app = useContext(AppContext);
-  if (app === null) throw new Error("This view needs an app around it.");
+  if (app === null) throw new Error("useApp must be called inside the app.");
   return app;
 }
 
 export function useSession(): SessionController {
   const session = useContext(SessionContext);
-  if (session === null) throw new Error("This view needs a session around it.");
+  if (session === null) throw new Error("useSession must be called inside a session.");
   return session;
 }
 
@@ -156,7 +176,7 @@ export function useThrottledData<R>(select: (state: State) => R): R {
 }
 
 function requireState(state: State | null): State {
-  if (state === null) throw new Error("The organisation has not been read yet.");
+  if (state === null) throw new Error("The organisation is not loaded yet.");
   return state;
 }
 

@@ -3,7 +3,7 @@
 /** The protocol of the live channel that this page speaks; a server with a newer one asks for a reload. */
 export const PROTOCOL = 1;
 
-/** A workspace as persons and peers see it; also a row of GET /workspaces. Times are RFC 3339. */
+/** The workspace as people and peers see it, as in GET /workspaces. Times are RFC 3339. */
 export interface WorkspaceView {
   id: string;
   org_id: string;
@@ -36,6 +36,8 @@ export interface WorkspaceView {
   instruction_shape: string | null;
   reply_seconds: number | null;
   send_drafts: boolean;
+  limited_until: string | null;
+  limit_reason: string | null;
 }
 
 /** An agent is connected and sends heartbeats. `recovered_from`: its previous status. */
@@ -53,19 +55,30 @@ export interface AgentDegradedPayload {
   runtime_state?: string;
 }
 
-/** No heartbeat for too long. `last_heard_at`: time of the last one; null: there was none. */
+/** Its agent sent no heartbeat for too long. `last_heard_at`: time of the last heartbeat; null: there was none. */
 export interface AgentOfflinePayload {
   last_heard_at: string | null;
 }
 
-/** A person paused or hibernated the workspace. */
+/** `previous_status`: the status before. */
 export interface WorkspacePausedPayload {
   previous_status: string;
 }
 
+/** The agent has reached a limit of its vendor: its messages wait until then. `limit_reason`: its own words. */
+export interface WorkspaceLimitedPayload {
+  limited_until: string;
+  limit_reason: string;
+}
+
+/** `ended_by`: time, agent or person. */
+export interface WorkspaceLimitEndedPayload {
+  ended_by: string;
+}
+
 /**
- * The workspace moved, with all workspaces below it, to another parent (null: the root). Its peers and those of
- * other workspaces changed with it. `name`: its new name, if the old one was taken there.
+ * The workspace moved, with all workspaces below it, to another parent (null: the root). Its peers, and the
+ * peers of other workspaces, changed too. `name`: its new name, if another workspace there had the old one.
  */
 export interface WorkspaceMovedPayload {
   parent_id: string | null;
@@ -103,12 +116,17 @@ export interface CredentialsRotatedPayload {
   ends_at: string | null;
 }
 
-/** The members of the organisation or their roles changed: reload the list of people. */
+/** The members of the organisation or their roles changed: reload the list. */
 export interface PeopleChangedPayload {
   person_id: string;
 }
 
-/** The workspace was removed. Its messages stay readable for persons. */
+/** A runner, its agents or requests to it changed: reload the list. */
+export interface RunnersChangedPayload {
+  runner_id: string;
+}
+
+/** The workspace was removed. People can still read its messages. */
 export interface WorkspaceRemovedPayload {
   removed_at: string;
 }
@@ -119,8 +137,9 @@ export interface CardUpdatedPayload {
 }
 
 /**
- * A new row of a workspace's log, as in GET /workspaces/{id}/activity. `seq` numbers the log. Large bodies are
- * omitted, except those of a person's messages. `instructions`: only for the agent itself, if it requests them.
+ * A new entry in the log of a workspace, as in GET /workspaces/{id}/activity. `seq` numbers the log. Large
+ * bodies are omitted, except those of a person's messages. `instructions`: only for the agent itself, if it
+ * requests them.
  */
 export interface ActivityPayload {
   activity_type: string;
@@ -139,7 +158,7 @@ export interface ActivityPayload {
   instructions?: Instructions;
 }
 
-/** An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the choices of a question. */
+/** An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the answers to choose from. */
 export interface AgentMessagePayload {
   message: string;
   workspace_id: string;
@@ -169,15 +188,15 @@ export interface ChainReleasedPayload {
   by: string;
 }
 
-/** A person ended a chain: its further messages are rejected. */
+/** A person ended a chain. Its further messages are rejected. */
 export interface ChainEndedPayload {
   root_id: string;
   by: string;
 }
 
 /**
- * A delivery step of the messages `first_seq` to `last_seq` of an inbox. `tick`: wake_asked, handed_over, acked,
- * answered, declined, answered_outside or overdue.
+ * A delivery step of the messages `first_seq` to `last_seq` of an inbox. `tick`: wake_asked, in_inbox,
+ * handed_over, acked, failed, answered, declined, answered_outside or overdue.
  */
 export interface MessageTickPayload {
   tick: string;
@@ -190,7 +209,7 @@ export interface MessageTickPayload {
 
 /**
  * A request was not answered in time, even after a reminder. `draft`: the agent has an answer that it did not
- * send. `template` (id@version): of the instructions delivered with it.
+ * send. `template` (id@version): the template of its instructions.
  */
 export interface MessageOverduePayload {
   activity_id: string;
@@ -208,7 +227,7 @@ export interface MessageDraftedPayload {
   state: string;
 }
 
-/** Delivery of a message was given up: expired, unreachable or refused. A person can requeue or discard it. */
+/** A message became a dead letter: it expired, or was unreachable or refused. A person can requeue or discard it. */
 export interface MessageDeadPayload {
   activity_id: string;
   seq: number;
@@ -223,7 +242,7 @@ export interface MessageRequeuedPayload {
   seq: number;
 }
 
-/** A dead letter was discarded for good. */
+/** A dead letter was discarded permanently. */
 export interface MessageDiscardedPayload {
   activity_id: string;
   seq: number;
@@ -249,7 +268,7 @@ export interface MemoryForgottenPayload {
   memory_id: string;
 }
 
-/** Heartbeat of an agent. */
+/** An agent sent a heartbeat. */
 export interface HeartbeatPayload {
   active_tasks: number;
   uptime_seconds: number;
@@ -399,7 +418,7 @@ export interface ApprovalAuthority {
   grants: AuthorityGrant[];
 }
 
-/** The approval rules or grants of a workspace were set. The members count them. */
+/** The approval rules or grants of a workspace were set. `rules` and `grants`: their numbers. */
 export interface PoliciesUpdatedPayload {
   rules: number;
   grants: number;
@@ -466,8 +485,8 @@ export interface DelegationFailedPayload {
 }
 
 /**
- * A delegation was rejected by a limit before it began. `limit`: cycle, depth, children or root; `use` of
- * `most`: the current usage; `remedy`: what to do instead.
+ * A delegation was rejected by a limit before it began. `limit`: cycle, depth, children, root, open or org_open;
+ * `use` of `most`: the current usage; `remedy`: what to do instead.
  */
 export interface DelegationRefusedPayload {
   target_id: string;
@@ -538,7 +557,8 @@ export interface ReportProgressResponse {
 /**
  * A delegation in a list. `summary`: of the task; `error` and `error_detail` are equal, since older clients read
  * the latter. `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`:
- * number of rows ahead of it in the target's inbox while it waits there. `seq`: of the row in the source's log.
+ * number of rows ahead of it in the target's inbox while it waits there. `target_limited_until`: a vendor's
+ * limit keeps the target from working until then. `seq`: of the row in the source's log.
  */
 export interface DelegationItem {
   delegation_id: string;
@@ -571,6 +591,7 @@ export interface DelegationItem {
   recorded: boolean;
   progress: DelegationProgress | null;
   queue_position: number | null;
+  target_limited_until: string | null;
   seq: number;
 }
 
@@ -712,6 +733,7 @@ export interface TimelineDelegation {
   recorded: boolean;
   progress: DelegationProgress | null;
   queue_position: number | null;
+  target_limited_until: string | null;
   seq: number;
 }
 
@@ -778,9 +800,10 @@ export interface ActivityRow {
 }
 
 /**
- * The obligation to answer a person's message. `state`: open, answered, declined (`reason`), answered_outside or
- * overdue. `draft`: output of the agent that it did not send. `template` (id@version), `form` and `tokens`: of
- * the instructions delivered with the message.
+ * The obligation to answer a person's message. `state`: open, answered, declined, answered_outside or overdue.
+ * `reason`: why it was declined, or why the agent's work on an open message failed. `draft`: output of the agent
+ * that it did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the
+ * message.
  */
 export interface ChatObligation {
   state: string;
@@ -794,9 +817,10 @@ export interface ChatObligation {
 
 /**
  * A message of the chat between a workspace and its users. `role`: `user` or `agent`; `client_id`: the messageId
- * that the person's client chose. `delivery`: progress of a person's message (stored, handed_over, acked, dead);
- * `trouble`: why it is dead; `obligation`: whether it was answered. `options`: the choices of an agent's
- * question; `option_of`: the question that a person's message answers, with the number of the chosen `option`.
+ * that the person's client chose. `delivery`: progress of a person's message (stored, in_inbox, handed_over,
+ * acked, dead); `trouble`: why it is dead; `obligation`: whether it was answered. `options`: the choices of an
+ * agent's question; `option_of`: the question that a person's message answers, with the number of the chosen
+ * `option`.
  */
 export interface ChatMessage {
   id: string;
@@ -847,8 +871,8 @@ export interface EventEntity {
 
 /**
  * An event. `seq` numbers the organisation's journal; `prev` is the seq of the previous event on this channel.
- * Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither, so losing one leaves no gap.
- * `client_id`: the messageId of the person's message that caused the event.
+ * Transient events (such as `WORKSPACE_HEARTBEAT`) have neither, so losing one leaves no gap. `client_id`: the
+ * messageId of the person's message that caused the event.
  */
 export interface EventFrame {
   event: string;
@@ -951,6 +975,8 @@ export interface SnapshotWorkspace {
   instruction_shape: string | null;
   reply_seconds: number | null;
   send_drafts: boolean;
+  limited_until: string | null;
+  limit_reason: string | null;
   current_task: string | null;
   last_heard_at: string | null;
 }
@@ -1037,7 +1063,8 @@ export interface SnapshotLimits {
 
 /**
  * All that the canvas shows of an organisation, as of one position in its journal. Events with `seq` <= `as_of`,
- * or whose entity's `rev` is not above the known one, are already included.
+ * or whose entity's `rev` is not above the known one, are already included. A list ends early at
+ * `snapshot_bytes`. `next_workspace`: there are more workspaces; read them with `?after=` and this value.
  */
 export interface Snapshot {
   protocol: number;
@@ -1049,10 +1076,18 @@ export interface Snapshot {
   limits: SnapshotLimits;
   workspaces: SnapshotWorkspace[];
   chats: SnapshotChat[];
+  next_workspace: string | null;
   unanswered: SnapshotUnanswered[];
   delegations: SnapshotDelegation[];
   refusals: SnapshotRejection[];
   approvals: ApprovalItem[];
+}
+
+/** Further workspaces of a snapshot and their chats, as they are now. `next_workspace`: there are more. */
+export interface SnapshotPage {
+  workspaces: SnapshotWorkspace[];
+  chats: SnapshotChat[];
+  next_workspace: string | null;
 }
 
 /** The current session. */
@@ -1060,6 +1095,242 @@ export interface SessionView {
   user: SessionUser;
   org: SnapshotOrg;
   version: string;
+}
+
+/** The status of the turn. `text`: a short line, such as until when a limit lasts. */
+export interface StatusReport {
+  type: "status";
+  status: "ended" | "failed" | "limited" | "retrying" | "stopped" | "waiting_for_approval" | "working";
+  text: string;
+}
+
+/**
+ * Text that continues the text of the turn. `at`: characters of the turn's text before it, so that a repeated
+ * report adds nothing.
+ */
+export interface TextReport {
+  type: "text";
+  text: string;
+  at?: number;
+}
+
+/** A tool call of the turn. Reports of one `call_id` replace each other. `title`: a short line for people. */
+export interface ToolReport {
+  type: "tool";
+  call_id: string;
+  tool: string;
+  status: "completed" | "failed" | "started";
+  title: string;
+}
+
+/**
+ * What happened in a turn, in order. `activity_id`: the message that the turn answers, or another id of the
+ * turn. `thread_id`: the thread in which it runs, if there is one.
+ */
+export interface ReportTurnBody {
+  activity_id: string;
+  events: Array<StatusReport | TextReport | ToolReport>;
+  thread_id: string;
+}
+
+/** A person wants the turn to stop. */
+export interface StopControl {
+  type: "stop";
+  activity_id: string;
+}
+
+/** What people want of running turns. A request that the turn does not follow is sent again after a while. */
+export interface TurnControls {
+  controls: StopControl[];
+}
+
+/** The turn to stop, by its `activity_id`. */
+export interface StopTurnBody {
+  activity_id: string;
+}
+
+/** The request is with the agent. `status`: `stop_requested`. */
+export interface StopTurnResponse {
+  status: "stop_requested";
+}
+
+/** A tool call of a live turn. */
+export interface LiveToolCall {
+  call_id: string;
+  tool: string;
+  title: string;
+  status: "completed" | "failed" | "started";
+}
+
+/**
+ * What an agent has done in a turn since the last event about it. `text` begins at character `text_at` of the
+ * turn's text. `whole`: the event replaces all earlier ones; its text is the end of a long one. `tools`: calls
+ * that began or changed. `stop_requested_by`: name of the person that wants the turn to stop. `status`: also
+ * `lost`, if the agent has reported nothing for too long.
+ */
+export interface LiveTurnPayload {
+  activity_id: string;
+  thread_id: string;
+  status: "ended" | "failed" | "limited" | "retrying" | "stopped" | "waiting_for_approval" | "working" | "lost";
+  status_text: string;
+  started_at: string;
+  text_at: number;
+  text: string;
+  tools: LiveToolCall[];
+  whole: boolean;
+  stop_requested_by: string | null;
+}
+
+/** An agent that is installed on the machine. `modes`: permission modes that the runner's configuration allows. */
+export interface InstalledAgent {
+  kind: string;
+  title: string;
+  version: string;
+  modes: string[];
+}
+
+/**
+ * An agent that a person has started in a terminal of the machine. `is_connected`: it runs `molecule mcp`.
+ * `runtime`: of a workspace for it.
+ */
+export interface OpenSession {
+  kind: string;
+  title: string;
+  runtime: string;
+  folder: string;
+  pid: number;
+  is_connected: boolean;
+}
+
+/** An agent that the runner runs. `text`: a short line, such as why it is started again. */
+export interface RunReport {
+  workspace_id: string;
+  state: "attached" | "retrying" | "running" | "starting" | "stopped";
+  text: string;
+  restarts: number;
+}
+
+/** What a runner is and runs. `folders`: agents may be started in these and below. */
+export interface RunnerReport {
+  machine: string;
+  version: string;
+  installed: InstalledAgent[];
+  folders: string[];
+  agents: RunReport[];
+  sessions: OpenSession[];
+}
+
+/** Receipt of a report. */
+export interface ReportRunnerResponse {
+  status: string;
+  poll_seconds: number;
+}
+
+/** How many seconds to wait for a request. */
+export interface ClaimRunnerRequestsBody {
+  wait: number;
+}
+
+/**
+ * A request to carry out and confirm. `kind`, `folder`, `mode`, `workspace_name` and `token` (of the workspace)
+ * only to start or attach an agent.
+ */
+export interface ClaimedRunnerRequest {
+  id: string;
+  action: "attach" | "logs" | "restart" | "start" | "stop";
+  workspace_id: string;
+  kind?: string;
+  folder?: string;
+  mode?: string;
+  workspace_name?: string;
+  token?: string;
+}
+
+/** Requests to carry out, oldest first. */
+export interface ClaimedRunnerRequests {
+  requests: ClaimedRunnerRequest[];
+}
+
+/** Outcome of a request. `text`: a short line, the reason if it failed. `output`: of the agent, for logs. */
+export interface ConfirmRunnerRequestBody {
+  status: "done" | "failed";
+  text: string;
+  output: string;
+}
+
+/** Receipt of an outcome. */
+export interface ConfirmRunnerRequestResponse {
+  status: "claimed" | "done" | "expired" | "failed" | "queued";
+}
+
+/** Name of a new runner, such as the name of its machine. */
+export interface EnrolRunnerBody {
+  name: string;
+}
+
+/**
+ * A request to a runner. `kind`, `folder` and `mode` only to start an agent; without `mode`, its default.
+ * `attach` (with `kind` and `folder`) connects the sessions that a person starts there to the workspace.
+ */
+export interface RequestRunnerBody {
+  action: "attach" | "logs" | "restart" | "start" | "stop";
+  workspace_id: string;
+  kind: string;
+  folder: string;
+  mode: string;
+}
+
+/** An agent of a runner. `state`: `unknown` while the runner is gone. */
+export interface RunnerAgentView {
+  workspace_id: string;
+  workspace_name: string;
+  kind: string;
+  folder: string;
+  mode: string;
+  state: "attached" | "requested" | "retrying" | "running" | "starting" | "stopped" | "unknown";
+  text: string;
+  restarts: number;
+}
+
+/** A runner. `is_gone`: it has not polled for a while. `token`: only in the response that creates it. */
+export interface RunnerView {
+  id: string;
+  org_id: string;
+  name: string;
+  is_gone: boolean;
+  created_at: string;
+  seen_at: string | null;
+  machine: string;
+  version: string;
+  installed: InstalledAgent[];
+  folders: string[];
+  agents: RunnerAgentView[];
+  sessions: OpenSession[];
+  token?: string;
+}
+
+/** Receipt of a removal. */
+export interface RemovedRunnerResponse {
+  status: string;
+}
+
+/** A request and its outcome. `output`: of the agent, for logs. */
+export interface RunnerRequestView {
+  id: string;
+  runner_id: string;
+  workspace_id: string;
+  action: "attach" | "logs" | "restart" | "start" | "stop";
+  status: "claimed" | "done" | "expired" | "failed" | "queued";
+  text: string;
+  output: string;
+  created_at: string;
+}
+
+/** What a host accepts in a JSON file beyond the standard. */
+export interface JsonGrammar {
+  comments: boolean;
+  trailing_commas: boolean;
+  byte_order_mark: boolean;
 }
 
 /** A step: its title, the text to paste, and the language of that text. */
@@ -1089,7 +1360,7 @@ export interface ConnectPage {
 /**
  * The parts that a template defines itself; the rest comes from the template that it extends. `tools` and
  * `lines` are appended, all others replace. `lines` and `blocks` are in the template language
- * (docs/instructions.md).
+ * (docs/reference/templates.md).
  */
 export interface TemplateParts {
   reply_tool?: string;
@@ -1515,11 +1786,12 @@ export interface TurnStartedEntry {
   generation: number;
 }
 
-/** A message of the user. */
+/** A message of the user. `client_id`: the client's key of the input. */
 export interface UserMessageEntry {
   type: "user_message";
   text: string;
   author: Author;
+  client_id?: string;
 }
 
 /** A message of another agent. It is data, never input of the user. `author` and `recipient`: paths. */
@@ -1631,7 +1903,10 @@ export interface ContextNoteEntry {
   origin: string;
 }
 
-/** A summary that replaces all entries up to an ordinal in the model's context. */
+/**
+ * A summary by the model. It replaces all entries up to an ordinal in the model's context, except the input of
+ * its own turn.
+ */
 export interface CompactionEntry {
   type: "compaction";
   summary: string;
@@ -1912,10 +2187,14 @@ export interface StartTurnBody {
   key: string | null;
 }
 
-/** The turn that takes the input. `joined`: it was already running. */
+/**
+ * The turn that takes the input. `joined`: it was already running. `status`: in_progress, or how the turn of a
+ * repeated input ended: completed, failed or interrupted.
+ */
 export interface TurnResponse {
   turn_id: string;
   joined: boolean;
+  status: string;
 }
 
 /** Settings to change from now on. Each is stored as a new version or rejected, never accepted and ignored. */
@@ -1958,11 +2237,15 @@ export interface ClaimThreadBody {
   owner: string;
 }
 
-/** A turn that has not ended. `status`: accepted, or running: started under an earlier claim. */
+/**
+ * A turn that has not ended. `status`: accepted, or running: started under an earlier claim. `key`: the
+ * idempotency key of its input, if it has one.
+ */
 export interface OpenTurn {
   turn_id: string;
   trigger: "compact" | "mail" | "message" | "review" | "user" | "wake";
   status: "accepted" | "running";
+  key: string | null;
 }
 
 /** A claim of a thread, valid for this generation until `until`. Each call of the engine renews it. */
@@ -2099,11 +2382,14 @@ export interface EventPayloads {
   WORKSPACE_REMOVED: WorkspaceRemovedPayload;
   WORKSPACE_PAUSED: WorkspacePausedPayload;
   WORKSPACE_HIBERNATED: WorkspacePausedPayload;
+  WORKSPACE_LIMITED: WorkspaceLimitedPayload;
+  WORKSPACE_LIMIT_ENDED: WorkspaceLimitEndedPayload;
   WORKSPACE_MOVED: WorkspaceMovedPayload;
   WORKSPACE_EXPANDED: WorkspaceExpandedPayload;
   WORKSPACE_COLLAPSED: WorkspaceCollapsedPayload;
   EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotatedPayload;
   PEOPLE_CHANGED: PeopleChangedPayload;
+  RUNNERS_CHANGED: RunnersChangedPayload;
   AGENT_CARD_UPDATED: CardUpdatedPayload;
   ACTIVITY_LOGGED: ActivityPayload;
   USER_MESSAGE: ActivityPayload;
@@ -2150,6 +2436,7 @@ export interface EventPayloads {
   INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBackPayload;
   WORKSPACE_HEARTBEAT: HeartbeatPayload;
   TASK_UPDATED: TaskUpdatedPayload;
+  LIVE_TURN: LiveTurnPayload;
 }
 
 export type EventName = keyof EventPayloads;
@@ -2170,11 +2457,14 @@ export const JOURNALED = [
   "WORKSPACE_REMOVED",
   "WORKSPACE_PAUSED",
   "WORKSPACE_HIBERNATED",
+  "WORKSPACE_LIMITED",
+  "WORKSPACE_LIMIT_ENDED",
   "WORKSPACE_MOVED",
   "WORKSPACE_EXPANDED",
   "WORKSPACE_COLLAPSED",
   "EXTERNAL_CREDENTIALS_ROTATED",
   "PEOPLE_CHANGED",
+  "RUNNERS_CHANGED",
   "AGENT_CARD_UPDATED",
   "ACTIVITY_LOGGED",
   "USER_MESSAGE",
@@ -2225,4 +2515,5 @@ export const JOURNALED = [
 export const TRANSIENT = [
   "WORKSPACE_HEARTBEAT",
   "TASK_UPDATED",
+  "LIVE_TURN",
 ] as const satisfies readonly EventName[];

@@ -41,16 +41,16 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <AgentStatusMark status={status} />
+          <AgentStatusMark status={status} limitedUntil={workspace.limited_until} />
         </span>
         <span className={css.badges}>
-          <Badge unread={unanswered} word="without an answer" wrong />
+          <Badge unread={unanswered} word="unanswered" wrong />
           <Badge unread={unread} />
         </span>
       </span>
       <span className={task === null ? css.role : css.task}>{task ?? workspace.role}</span>
       {below > 0 && (
-        <span className={css.below} data-unfold={id} title="Unfold this team">
+        <span className={css.below} data-unfold={id} title="Expand team">
           +{below}
         </span>
       )}

@@ -32,7 +32,7 @@ export function EdgeLegend({ edges }: { edges: Edges }) {
   if (present.length === 0) return null;
   return (
     <p className={css.legend}>
-      <span>Work:</span>
+      <span>Tasks:</span>
       {present.map((state) => (
         <span key={state} className={css.sample}>
           <svg className={`${css.edges} ${css[state]}`} width="24" height="10" aria-hidden="true" focusable="false">

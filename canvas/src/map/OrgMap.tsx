@@ -24,10 +24,10 @@ import { cardAt, isNear, MAX_CARDS, textScale, visibleIn, type Visible } from ".
 
 /** The same as dragging, for people who cannot drag. */
 const MOVES = [
-  { icon: "back", label: "Move left", dx: 2 * KEY_STEP, dy: 0 },
-  { icon: "up", label: "Move up", dx: 0, dy: 2 * KEY_STEP },
-  { icon: "below", label: "Move down", dx: 0, dy: -2 * KEY_STEP },
-  { icon: "right", label: "Move right", dx: -2 * KEY_STEP, dy: 0 },
+  { icon: "back", label: "Pan left", dx: 2 * KEY_STEP, dy: 0 },
+  { icon: "up", label: "Pan up", dx: 0, dy: 2 * KEY_STEP },
+  { icon: "below", label: "Pan down", dx: 0, dy: -2 * KEY_STEP },
+  { icon: "right", label: "Pan right", dx: -2 * KEY_STEP, dy: 0 },
 ] as const;
 
 const SMALLEST = 2;
@@ -166,13 +166,13 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
       {carried}
       <EdgeLegend edges={edges} />
       <p id={hint} className="visually-hidden">
-        Arrow keys move the map, plus and minus zoom, 0 shows everything. The list of agents has the same in words.
+        Arrow keys pan the map, plus and minus zoom, and 0 fits everything. The agent list has the same content as text.
       </p>
-      <div className={css.controls} role="group" aria-label="Zoom">
+      <div className={css.controls} role="group" aria-label="Map controls">
         <IconButton icon="minus" label="Zoom out" onClick={() => change((camera) => zoomAt(camera, middle(), 1 / ZOOM_STEP))} />
         <span ref={zoomText} className={css.zoom} aria-live="off" />
         <IconButton icon="plus" label="Zoom in" onClick={() => change((camera) => zoomAt(camera, middle(), ZOOM_STEP))} />
-        <IconButton icon="fit" label="Show everything" onClick={fitAll} />
+        <IconButton icon="fit" label="Fit to screen" onClick={fitAll} />
         {MOVES.map(({ icon, label, dx, dy }) => (
           <IconButton key={label} icon={icon} label={label} onClick={() => change((camera) => pan(camera, dx, dy))} />
         ))}

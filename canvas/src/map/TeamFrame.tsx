@@ -23,7 +23,7 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, size, 
   return (
     <div className={`${css.frame} ${depth % 2 === 1 ? css.deep : ""}`} style={{ transform: `translate(${x}px, ${y}px)`, width: w, height: h }}>
       <div className={css.title}>
-        <span className={css.fold} data-fold={id} title="Fold this team" aria-hidden="true">
+        <span className={css.fold} data-fold={id} title="Collapse team" aria-hidden="true">
           <Icon name="right" size={12} />
         </span>
         <span className={css.team}>{name}</span>

@@ -45,6 +45,7 @@ export function readPalette(element: Element): Palette {
     waiting: token("waiting"),
     asking: token("waiting"),
     degraded: token("waiting"),
+    limited: token("paused"),
     working: token("working"),
     online: token("ok"),
     paused: token("paused"),
@@ -192,6 +193,7 @@ function glyph(ctx: CanvasRenderingContext2D, status: AgentStatus, x: number, y:
   if (status === "failed") cross(ctx, x, y, r * 0.7);
   else if (status === "waiting") diamond(ctx, x, y, r);
   else if (status === "asking") hourglass(ctx, x, y, r * 0.7);
+  else if (status === "limited") clockFace(ctx, x, y, r * 0.75);
   else if (status === "paused") bars(ctx, x, y, r * 0.7);
   else ctx.arc(x, y, r * 0.75, 0, status === "working" ? Math.PI * 1.5 : Math.PI * 2);
   if (status === "online" || status === "waiting") ctx.fill();
@@ -228,6 +230,13 @@ function bars(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): v
   ctx.lineTo(x - r / 2, y + r);
   ctx.moveTo(x + r / 2, y - r);
   ctx.lineTo(x + r / 2, y + r);
+}
+
+function clockFace(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.arc(x, y, r, 0, Math.PI * 2);
+  ctx.moveTo(x, y - r * 0.6);
+  ctx.lineTo(x, y);
+  ctx.lineTo(x + r * 0.4, y + r * 0.25);
 }
 
 function half(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {

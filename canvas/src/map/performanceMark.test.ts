@@ -1,3 +1,5 @@
+// @vitest-environment node
+// (jsdom has no performance marks.)
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 let frames: FrameRequestCallback[] = [];

@@ -1,6 +1,8 @@
 /** The status of an agent as glyph and label; the colour only repeats the shape. */
 
 import { STATUS_TEXTS, type AgentStatus } from "../core/state/agentStatus";
+import { absolute, until } from "../core/text/time";
+import { useNow } from "./useNow";
 import css from "./AgentStatusMark.module.css";
 
 const SHAPES: Readonly<Record<AgentStatus, React.ReactNode>> = {
@@ -8,6 +10,12 @@ const SHAPES: Readonly<Record<AgentStatus, React.ReactNode>> = {
   waiting: <path d="M6 .8L11.2 6 6 11.2.8 6z" fill="currentColor" />,
   asking: <path d="M3 1.5h6M3 10.5h6M3.5 1.8c0 4.6 5 3.8 5 8.4M8.5 1.8c0 4.6-5 3.8-5 8.4" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />,
   working: <circle cx="6" cy="6" r="4" fill="none" stroke="currentColor" strokeWidth="2.2" strokeDasharray="18 7.2" />,
+  limited: (
+    <>
+      <circle cx="6" cy="6" r="4.6" fill="none" stroke="currentColor" strokeWidth="1.6" />
+      <path d="M6 3.4V6.2l1.9 1.2" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />
+    </>
+  ),
   degraded: (
     <>
       <circle cx="6" cy="6" r="4.2" fill="none" stroke="currentColor" strokeWidth="1.6" />
@@ -42,11 +50,19 @@ export function AgentStatusGlyph({ status }: { status: AgentStatus }) {
   );
 }
 
-export function AgentStatusMark({ status }: { status: AgentStatus }) {
+export function AgentStatusMark({ status, limitedUntil = null }: { status: AgentStatus; limitedUntil?: string | null }) {
   return (
     <span className={`${css.standing} ${css[status]}`}>
       <AgentStatusGlyph status={status} />
-      {STATUS_TEXTS[status]}
+      {status === "limited" && limitedUntil !== null ? <LimitText at={limitedUntil} /> : STATUS_TEXTS[status]}
     </span>
+  );
+}
+
+function LimitText({ at }: { at: string }) {
+  return (
+    <time dateTime={at} title={absolute(at)}>
+      {STATUS_TEXTS.limited} until {until(at, useNow())}
+    </time>
   );
 }

@@ -26,7 +26,7 @@ export function CopyButton({ text, label, icon = "copy", words }: Props) {
   const copy = async (): Promise<void> => {
     const done = await copyText(text);
     setResult(done ? "copied" : "failed");
-    announce(done ? "Copied" : "The browser did not allow copying");
+    announce(done ? "Copied" : "The browser blocked copying");
   };
   const shown: IconName = result === "copied" ? "check" : result === "failed" ? "warning" : icon;
   if (words === undefined) return <IconButton icon={shown} label={label} onClick={() => void copy()} />;

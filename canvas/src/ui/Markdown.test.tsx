@@ -37,7 +37,7 @@ test("markup is shown as it was written", () => {
 
 test("a picture is a link that names its host", () => {
   const link = shown("![chart](https://img.example.net/a.png)").querySelector("a");
-  expect(link?.textContent).toBe("picture “chart” on img.example.net");
+  expect(link?.textContent).toBe("image “chart” on img.example.net");
   expect(link?.href).toBe("https://img.example.net/a.png");
 });
 
@@ -72,4 +72,43 @@ test("code can be copied as it is, with a button of its own", () => {
   const root = shown("```js\nconst a = 1;\n\n  indented();\n```");
   expect(root.querySelector("pre")?.textContent).toBe("const a = 1;\n\n  indented();\n");
   expect(root.querySelector("button")?.getAttribute("aria-label")).toBe("Copy code");
+});
+
+test.each([
+  ["it takes ~5 min, or ~10", "it takes ~5 min, or ~10", ""],
+  ["3~5人、10~20分", "3~5人、10~20分", ""],
+  ["~~gone~~", "gone", "del"],
+  ["~~消す。~~次", "消す。次", "del"],
+  ["これは**「重要」**です", "これは「重要」です", "strong"],
+  ["**注意：**必ず読む", "注意：必ず読む", "strong"],
+  ["这是**“重点”**内容", "这是“重点”内容", "strong"],
+  ["*強調。*続き", "強調。続き", "em"],
+  ["snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4", ""],
+])("%s is shown as it is meant", (source, words, mark) => {
+  const root = shown(source);
+  expect(root.textContent).toBe(words);
+  expect([...root.querySelectorAll("del, strong, em")].map((each) => each.tagName.toLowerCase())).toEqual(mark === "" ? [] : [mark]);
+});
+
+test.each([
+  ["詳細はhttps://example.org/a。次の文", ["https://example.org/a"]],
+  ["（https://example.org/a?b=c）を見る", ["https://example.org/a?b=c"]],
+  ["「www.example.org/x」です", ["http://www.example.org/x"]],
+  ["看https://example.org/a，再看https://example.net/b！", ["https://example.org/a", "https://example.net/b"]],
+  ["https://example.org/a、**太字**", ["https://example.org/a"]],
+  ["https://ja.example.org/wiki/ジョン・レノン", ["https://ja.example.org/wiki/%E3%82%B8%E3%83%A7%E3%83%B3%E3%83%BB%E3%83%AC%E3%83%8E%E3%83%B3"]],
+  ["see https://example.org/a_(b), and more.", ["https://example.org/a_(b)"]],
+  ["ada@example.org。", ["mailto:ada@example.org"]],
+  ["[全文](https://example.org/、a)", ["https://example.org/%E3%80%81a"]],
+])("the links of %s end where the address ends", (source, addresses) => {
+  const root = shown(source);
+  expect([...root.querySelectorAll("a")].map((each) => each.href)).toEqual(addresses);
+  if (!source.startsWith("[")) expect(root.textContent).toBe(source.replaceAll("*", ""));
+});
+
+test("each block has its own direction, and code is left to right", () => {
+  const root = shown("שלום עולם\n\nhello\n\n# مرحبا\n\n- פריט\n\n> ציטוט\n\nהריצו `npm test` עכשיו\n\n```\nls -la\n```\n\n| א |\n|---|\n| ב |");
+  const of = (selector: string): (string | null)[] => [...root.querySelectorAll(selector)].map((each) => each.getAttribute("dir"));
+  expect(of("ul, blockquote, table, :scope > p")).toEqual(["auto", "auto", "auto", "auto", "auto", "auto", "auto"]);
+  expect(of("code, pre")).toEqual(["ltr", "ltr", "ltr"]);
 });

@@ -3,17 +3,24 @@
 
 import { Children, isValidElement, type ComponentProps, type ReactNode } from "react";
 import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
+import cjkEmphasis from "remark-cjk-friendly/parseOnly";
+import cjkStrikethrough from "remark-cjk-friendly-gfm-strikethrough/parseOnly";
 import remarkGfm from "remark-gfm";
+import { bareLinks } from "./bareLinks";
 import { CopyButton } from "./CopyButton";
+import { directions } from "./directions";
 import { destination, isMisleading, safeAddress } from "./links";
 import css from "./MessageText.module.css";
 
-const PLUGINS = [remarkGfm];
+/** A single `~` is text: it means "about" and separates the ends of a range. */
+const STRIKETHROUGH = { singleTilde: false };
+const PLUGINS: ComponentProps<typeof ReactMarkdown>["remarkPlugins"] = [[remarkGfm, STRIKETHROUGH], cjkEmphasis, [cjkStrikethrough, STRIKETHROUGH], bareLinks];
+const REHYPE_PLUGINS = [directions];
 
 /** Shown instead of an image, which is never fetched: that would reveal the reader to its owner. */
 function Picture({ src, alt }: ComponentProps<"img"> & ExtraProps) {
   const url = typeof src === "string" ? safeAddress(src) : null;
-  const words = alt ? `picture “${alt}”` : "picture";
+  const words = alt ? `image “${alt}”` : "image";
   if (url === null) return <span className={css.picture}>[{words}]</span>;
   return (
     <Outward url={url}>
@@ -46,7 +53,7 @@ function Block({ children }: ComponentProps<"pre"> & ExtraProps) {
   const code = textOf(children).replace(/\n$/, "");
   return (
     <div className={css.block}>
-      <pre tabIndex={0} role="region" aria-label="Code">
+      <pre dir="ltr" tabIndex={0} role="region" aria-label="Code">
         {children}
       </pre>
       <CopyButton text={code} label="Copy code" />
@@ -54,21 +61,29 @@ function Block({ children }: ComponentProps<"pre"> & ExtraProps) {
   );
 }
 
-function Table({ children }: ComponentProps<"table"> & ExtraProps) {
+function Table({ children, dir }: ComponentProps<"table"> & ExtraProps) {
   return (
     <div className={css.table} tabIndex={0} role="region" aria-label="Table">
-      <table>{children}</table>
+      <table dir={dir}>{children}</table>
     </div>
   );
 }
 
 /** Headings of a message are not headings of the page. */
-function Heading({ children }: { children?: ReactNode }) {
-  return <p className={css.heading}>{children}</p>;
+function Heading({ children, dir }: ComponentProps<"h3"> & ExtraProps) {
+  return (
+    <p className={css.heading} dir={dir}>
+      {children}
+    </p>
+  );
 }
 
-function Title({ children }: { children?: ReactNode }) {
-  return <p className={`${css.heading} ${css.title}`}>{children}</p>;
+function Title({ children, dir }: ComponentProps<"h1"> & ExtraProps) {
+  return (
+    <p className={`${css.heading} ${css.title}`} dir={dir}>
+      {children}
+    </p>
+  );
 }
 
 function TaskBox({ checked }: ComponentProps<"input"> & ExtraProps) {
@@ -87,7 +102,7 @@ const COMPONENTS: Components = {
   h4: Heading,
   h5: Heading,
   h6: Heading,
-  section: ({ children }) => <div>{children}</div>,
+  section: ({ children, dir }) => <div dir={dir}>{children}</div>,
 };
 
 function textOf(node: ReactNode): string {
@@ -98,7 +113,7 @@ function textOf(node: ReactNode): string {
 
 export default function Markdown({ text }: { text: string }) {
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={(address) => (safeAddress(address) ? address : "")}>
+    <ReactMarkdown remarkPlugins={PLUGINS} rehypePlugins={REHYPE_PLUGINS} components={COMPONENTS} urlTransform={(address) => (safeAddress(address) ? address : "")}>
       {text}
     </ReactMarkdown>
   );

@@ -1,21 +1,23 @@
 /** The text of a message. Most need no formatting; the Markdown renderer is loaded on first use. */
 
 import { lazy, memo, Suspense } from "react";
+import { withoutTerminalCodes } from "../core/text/terminal";
 import { ErrorBoundary } from "./ErrorBoundary";
 import css from "./MessageText.module.css";
 
 const Markdown = lazy(() => import("./Markdown"));
 
 export const MessageText = memo(function MessageText({ text }: { text: string }) {
-  const plain = <p>{text}</p>;
+  const words = withoutTerminalCodes(text);
+  const plain = <p dir="auto">{words}</p>;
   return (
-    <div className={css.text} dir="auto">
-      {isPlain(text) ? (
+    <div className={css.text} data-text>
+      {isPlain(words) ? (
         plain
       ) : (
         <ErrorBoundary fallback={plain}>
           <Suspense fallback={plain}>
-            <Markdown text={text} />
+            <Markdown text={words} />
           </Suspense>
         </ErrorBoundary>
       )}

@@ -14,7 +14,7 @@ interface Props {
 export function ShellCommand({ label, text, masked }: Props) {
   return (
     <div className={css.command}>
-      <pre className={css.text} tabIndex={0} role="region" aria-label={label}>
+      <pre className={css.text} dir="ltr" tabIndex={0} role="region" aria-label={label}>
         <code>{masked ?? text}</code>
       </pre>
       {masked === undefined && <CopyButton text={text} label={`Copy: ${label}`} />}

@@ -20,10 +20,10 @@ export function UndoBar() {
             {last.until !== undefined && <TimeLeft until={last.until} />}
           </p>
           <ActionProblem action={action} className={css.problem} />
-          <Button kind="quiet" disabled={action.busy} onClick={() => action.run(last.run, "Taken back", () => undo.set(null))}>
+          <Button kind="quiet" disabled={action.busy} onClick={() => action.run(last.run, "Undone", () => undo.set(null))}>
             Undo
           </Button>
-          <IconButton icon="close" label="Put away" onClick={() => undo.set(null)} />
+          <IconButton icon="close" label="Dismiss" onClick={() => undo.set(null)} />
         </div>
       )}
     </div>

@@ -5,6 +5,14 @@ import { useEffect, useRef } from "react";
 
 type Action = () => void;
 
+/** The code of a key that an input method takes. Safari ends a composition before its Enter, and marks it only so. */
+const TAKEN_BY_INPUT_METHOD = 229;
+
+/** Return whether a key belongs to an input method: its Enter takes a candidate and sends nothing. */
+export function isComposing({ isComposing, keyCode }: Pick<KeyboardEvent, "isComposing" | "keyCode">): boolean {
+  return isComposing || keyCode === TAKEN_BY_INPUT_METHOD;
+}
+
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -20,7 +28,7 @@ export function useSingleKeys(actions: Readonly<Record<string, Action>>, enabled
   useEffect(() => {
     if (!enabled) return;
     const onKey = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat || isComposing(event)) return;
       if (isTyping(event.target) || isInTree(event) || dialogIsOpen()) return;
       const action = latest.current[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (!action) return;
@@ -40,7 +48,7 @@ function isInTree(event: KeyboardEvent): boolean {
 const layers: Action[] = [];
 
 function onEscape(event: KeyboardEvent): void {
-  if (event.key !== "Escape" || event.defaultPrevented || dialogIsOpen()) return;
+  if (event.key !== "Escape" || event.defaultPrevented || isComposing(event) || dialogIsOpen()) return;
   const top = layers.at(-1);
   if (!top) return;
   event.preventDefault();

@@ -17,30 +17,26 @@ class CredentialCache:
     looked up again."""
 
     def __init__(self) -> None:
-        self._callers: dict[str, Caller] = {}
+        self.callers: dict[str, Caller] = {}
         self.invalidation_count = 0
-
-    def get(self, hashed: str) -> Caller | None:
-        """Return the cached caller of a credential, or None."""
-        return self._callers.get(hashed)
 
     def put(self, hashed: str, caller: Caller) -> None:
         """Cache a caller."""
-        if len(self._callers) >= _MAX_CALLERS:
-            del self._callers[next(iter(self._callers))]
-        self._callers[hashed] = caller
+        if len(self.callers) >= _MAX_CALLERS:
+            del self.callers[next(iter(self.callers))]
+        self.callers[hashed] = caller
 
     def invalidate(self, hashes: Iterable[str]) -> None:
         """Remove credentials that were ended or now expire earlier."""
         self.invalidation_count += 1
         for each in hashes:
-            self._callers.pop(each, None)
+            self.callers.pop(each, None)
 
     def invalidate_holder(self, holder_id: str) -> None:
         """Remove all credentials of a person or workspace whose permissions changed."""
-        self.invalidate([hashed for hashed, caller in self._callers.items() if caller.id == holder_id])
+        self.invalidate([hashed for hashed, caller in self.callers.items() if caller.id == holder_id])
 
     def invalidate_all(self) -> None:
         """Clear the cache, since the list of changes is incomplete."""
         self.invalidation_count += 1
-        self._callers.clear()
+        self.callers.clear()

@@ -12,6 +12,7 @@ class CredentialKind(StrEnum):
     WORKSPACE = "workspace"
     ADMIN = "admin"
     METRICS = "metrics"
+    RUNNER = "runner"
 
 
 class Role(StrEnum):
@@ -31,6 +32,11 @@ class Caller(Struct, frozen=True):
     role: Role
     name: str
     expires_at: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Return kind and id as one text, unique among all callers: `workspace:0197f3a2-...`."""
+        return f"{self.kind.value}:{self.id}"
 
 
 class Person(Struct, frozen=True):
@@ -65,6 +71,16 @@ class RotatedToken(Struct, frozen=True):
 
     issued: IssuedToken
     ended_hashes: list[str]
+    ends_at: int
+
+
+class RotatedPushSecret(Struct, frozen=True):
+    """The new secret that signs the pushes to a workspace, shown only here.
+
+    `ended`: how many secrets end at `ends_at` (microseconds) because of it, 0 or 1."""
+
+    secret: str
+    ended: int
     ends_at: int
 
 

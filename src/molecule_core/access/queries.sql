@@ -68,6 +68,25 @@ UPDATE workspace_tokens SET expires_at = :ends_at WHERE hash = :hash;
 -- mirrored: credential by hash
 UPDATE person_tokens SET revoked_at = :now WHERE hash = :hash;
 
+-- name: insert_push_secret
+-- insert the current secret of a workspace's pushes
+INSERT INTO push_secrets (hash, org_id, workspace_id, secret, created_at)
+VALUES (:hash, :org_id, :workspace_id, :secret, :created_at);
+
+-- name: push_secrets
+-- the valid secrets of a workspace's pushes, the current one first
+SELECT hash, secret, ends_at FROM push_secrets
+WHERE workspace_id = :workspace_id AND (ends_at IS NULL OR ends_at > :now)
+ORDER BY created_at DESC, hash;
+
+-- name: end_push_secret
+-- set the time from which a secret no longer signs
+UPDATE push_secrets SET ends_at = :ends_at WHERE hash = :hash;
+
+-- name: forget_push_secrets
+-- delete the secrets of a removed workspace
+DELETE FROM push_secrets WHERE workspace_id = :workspace_id;
+
 -- name: insert_invitation
 -- insert an invitation, with the code of its link hashed
 INSERT INTO invitations (hash, id, org_id, name, role, invited_by, created_at, expires_at)
@@ -166,3 +185,38 @@ WHERE hash > :hash AND (expires_at < :before OR ended_at < :before) ORDER BY has
 -- name: forget_invitation
 -- delete an invitation
 DELETE FROM invitations WHERE hash = :hash;
+
+-- name: spent_push_secrets
+-- secrets of pushes that ended before a time, by hash
+SELECT hash FROM push_secrets WHERE hash > :hash AND ends_at < :before ORDER BY hash LIMIT :count;
+
+-- name: forget_push_secret
+-- delete a secret of pushes
+DELETE FROM push_secrets WHERE hash = :hash;
+
+-- name: insert_runner_token
+-- insert the token of a runner, hashed
+-- mirrored: nothing, a token that is not known is looked up
+INSERT INTO runner_tokens (hash, org_id, runner_id, created_at) VALUES (:hash, :org_id, :runner_id, :created_at);
+
+-- name: runner_by_token
+-- the runner that a live token belongs to
+SELECT runner_id, org_id FROM runner_tokens WHERE hash = :hash AND revoked_at IS NULL;
+
+-- name: token_of_runner
+-- the hash of the live token of a runner
+SELECT hash FROM runner_tokens WHERE runner_id = :runner_id AND revoked_at IS NULL;
+
+-- name: revoke_runner_token
+-- revoke the token of a runner
+-- mirrored: credential by hash
+UPDATE runner_tokens SET revoked_at = :now WHERE hash = :hash;
+
+-- name: spent_runner_tokens
+-- tokens of runners that were revoked before a time, by hash
+SELECT hash FROM runner_tokens WHERE hash > :hash AND revoked_at < :before ORDER BY hash LIMIT :count;
+
+-- name: forget_runner_token
+-- delete the token of a runner
+-- mirrored: nothing, it ended long before
+DELETE FROM runner_tokens WHERE hash = :hash;

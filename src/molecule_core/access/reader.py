@@ -11,6 +11,7 @@ from molecule_core.common.clock import Clock
 from molecule_core.common.errors import NotFound
 from molecule_core.common.tokens import (
     PERSON_PREFIX,
+    RUNNER_PREFIX,
     SESSION_PREFIX,
     WORKSPACE_PREFIX,
     hash_token,
@@ -24,7 +25,8 @@ from molecule_core.store.database import Row, Store
 class AccessReader(SyncedCache):
     """Resolves tokens through the credential cache.
 
-    The writer invalidates what it changes; this class invalidates what other processes change."""
+    The writer invalidates what it changes; this class invalidates what other processes change.
+    `cache.invalidation_count` grows whenever a credential ends or its permissions change."""
 
     KINDS = ("credential", "holder")
 
@@ -35,52 +37,40 @@ class AccessReader(SyncedCache):
         self._clock = clock
         self._admin_hash = hash_token(admin_token)
         self._metrics_hash = hash_token(metrics_token) if metrics_token else ""
-        self._cache = cache
+        self.cache = cache
         self._on_credential_end: Callable[[str, int], None] = lambda _hash, _at: None
         self._on_holder_change: Callable[[str], None] = lambda _holder: None
 
-    @property
-    def invalidation_count(self) -> int:
-        """Return a counter that grows whenever a credential ends or its permissions change."""
-        return self._cache.invalidation_count
-
     def cached_caller(self, token: str) -> Caller | None:
         """Return the caller of a token if it is cached and unexpired."""
-        return self._unexpired(self._cache.get(hash_token(token)))
+        caller = self.cache.callers.get(hash_token(token))
+        if caller is None or caller.expires_at is None or caller.expires_at > self._clock.now():
+            return caller
+        return None
 
     async def resolve_caller(self, token: str) -> Caller | None:
         """Return the caller of a token, or None if it is unknown, ended or expired."""
         hashed = hash_token(token)
-        found = self._cache.get(hashed)
-        while found is None:
-            before = self._cache.invalidation_count
+        while hashed not in self.cache.callers:
+            before = self.cache.invalidation_count
             found = await self._look_up(token, hashed)
-            if self._cache.invalidation_count != before:  # the row that was read may be outdated
-                found = None
+            if self.cache.invalidation_count != before:  # the row that was read may be outdated
                 continue
             if found is None:
                 return None
-            self._cache.put(hashed, found)
-        return self._unexpired(found)
-
-    def _unexpired(self, caller: Caller | None) -> Caller | None:
-        if caller is None or caller.expires_at is None or caller.expires_at > self._clock.now():
-            return caller
-        return None
+            self.cache.put(hashed, found)
+        return self.cached_caller(token)
 
     async def _look_up(self, token: str, hashed: str) -> Caller | None:
         if hmac.compare_digest(hashed, self._admin_hash):
             return ADMIN
         if hmac.compare_digest(hashed, self._metrics_hash):
             return METRICS
-        prefix = token_prefix(token)
-        if prefix == WORKSPACE_PREFIX:
-            return _workspace_caller(await self._store.rows("workspace_by_token", {"hash": hashed}))
-        if prefix == PERSON_PREFIX:
-            return _person_caller(await self._store.rows("person_by_token", {"hash": hashed}))
-        if prefix == SESSION_PREFIX:
-            return _person_caller(await self._store.rows("person_by_session", {"hash": hashed}))
-        return None
+        lookup = _LOOKUPS.get(token_prefix(token) or "")
+        if lookup is None:
+            return None
+        query_name, to_caller = lookup
+        return to_caller(await self._store.rows(query_name, {"hash": hashed}))
 
     def on_credential_change(self, on_end: Callable[[str, int], None], on_holder_change: Callable[[str], None]) -> None:
         """Set the callbacks for changes made by other processes.
@@ -93,10 +83,10 @@ class AccessReader(SyncedCache):
         """Invalidate credentials and holders that another process changed."""
         if kind == "holder":
             for key in keys:
-                self._cache.invalidate_holder(key)
+                self.cache.invalidate_holder(key)
                 self._on_holder_change(key)
             return ()
-        self._cache.invalidate(keys)
+        self.cache.invalidate(keys)
         # Only workspace tokens can have a grace time before they end.
         for key, rows in zip(keys, await read("workspace_by_token", [{"hash": key} for key in keys]), strict=True):
             self._on_credential_end(key, (rows[0][2] or 0) if rows else 0)
@@ -104,7 +94,7 @@ class AccessReader(SyncedCache):
 
     async def load_all(self, _read: BatchReader) -> None:
         """Invalidate all cached credentials."""
-        self._cache.invalidate_all()
+        self.cache.invalidate_all()
 
     async def persons(self, org_id: str) -> list[Person]:
         """Return the persons of an organisation, oldest first."""
@@ -147,6 +137,13 @@ def _workspace_caller(rows: Sequence[Row]) -> Caller | None:
     return replace(caller, expires_at=expires_at)
 
 
+def _runner_caller(rows: Sequence[Row]) -> Caller | None:
+    if not rows:
+        return None
+    runner_id, org_id = rows[0]
+    return Caller(kind=CredentialKind.RUNNER, id=runner_id, org_id=org_id, role=Role.VIEWER, name="")
+
+
 def _person_caller(rows: Sequence[Row]) -> Caller | None:
     if not rows:
         return None
@@ -154,3 +151,12 @@ def _person_caller(rows: Sequence[Row]) -> Caller | None:
     return Caller(
         kind=CredentialKind.PERSON, id=person_id, org_id=org_id, role=Role(role), name=name, expires_at=expires_at
     )
+
+
+# Query of each kind of token by the hash, and what its rows become.
+_LOOKUPS: dict[str, tuple[str, Callable[[Sequence[Row]], Caller | None]]] = {
+    WORKSPACE_PREFIX: ("workspace_by_token", _workspace_caller),
+    PERSON_PREFIX: ("person_by_token", _person_caller),
+    SESSION_PREFIX: ("person_by_session", _person_caller),
+    RUNNER_PREFIX: ("runner_by_token", _runner_caller),
+}

@@ -11,12 +11,16 @@ _CREDENTIAL_QUERIES = (
     ("sessions", "spent_sessions", "forget_session"),
     ("tokens of persons", "spent_person_tokens", "forget_person_token"),
     ("tokens of workspaces", "spent_workspace_tokens", "forget_workspace_token"),
+    ("secrets of pushes", "spent_push_secrets", "forget_push_secret"),
+    ("tokens of runners", "spent_runner_tokens", "forget_runner_token"),
     ("invitations", "spent_invitations", "forget_invitation"),
 )
 
 
 class CredentialRetention(RetentionPolicy):
-    """Retention policy for login links, sessions, tokens and invitations that were used, ended, revoked or expired."""
+    """Retention policy for credentials that were used, ended, revoked or expired."""
+
+    kinds = tuple(what for what, *_ in _CREDENTIAL_QUERIES)
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -7,10 +7,12 @@ import msgspec
 
 from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.model import Caller, Invitation, IssuedToken, Login, Person, Role, RotatedToken, Token
+from molecule_core.access.push_secrets import PushSecretWriter
 from molecule_core.access.reader import token_from_row
 from molecule_core.access.rules import is_last_owner
+from molecule_core.access.runner_tokens import RunnerTokenWriter
 from molecule_core.common.clock import DAY, HOUR, SECOND, Clock, to_rfc3339
-from molecule_core.common.errors import InvalidLogin, LastOwner, NotFound, TooManyTokens
+from molecule_core.common.errors import InvalidLogin, LastOwner, NotFound, OtherSession, TooManyTokens
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import validate_name
@@ -26,9 +28,18 @@ from molecule_core.common.tokens import (
     token_id_from_hash,
     token_prefix,
 )
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Row, Store, T, WriteSet
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    JournalEvent,
+    ReadQuery,
+    Row,
+    Statement,
+    Store,
+    T,
+    WriteSet,
+)
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.wire.schemas.events import CredentialsRotatedPayload, PeopleChangedPayload
 
 
@@ -46,6 +57,8 @@ class AccessWriter:
         limits: Limits,
     ) -> None:
         self.people = PeopleWriter(store, cache, clock=clock, ids=ids, randomness=randomness, limits=limits)
+        self.push_secrets = PushSecretWriter(store, clock=clock, randomness=randomness)
+        self.runner_tokens = RunnerTokenWriter(cache, clock=clock, randomness=randomness)
         self._store = store
         self._cache = cache
         self._clock = clock
@@ -55,12 +68,8 @@ class AccessWriter:
 
     # -- workspace tokens ----------------------------------------------------------------------------------------------
 
-    def prepare_workspace_token(self, org_id: str, workspace_id: str) -> tuple[str, list[tuple[str, Params]]]:
-        """Return a new token and its insert statements, for the command that creates the workspace."""
-        issued, write = self._new_workspace_token(org_id, workspace_id)
-        return issued.token, [write]
-
-    def _new_workspace_token(self, org_id: str, workspace_id: str) -> tuple[IssuedToken, tuple[str, Params]]:
+    def new_workspace_token(self, org_id: str, workspace_id: str) -> WriteSet[IssuedToken]:
+        """Return a new token, as a part of the command that creates its workspace or issues it."""
         token = new_token(WORKSPACE_PREFIX, self._randomness)
         info = Token(
             token_id_from_hash(hash_token(token)), token_hint(token), self._clock.now(), None, hash_token(token)
@@ -72,17 +81,15 @@ class AccessWriter:
             "workspace_id": workspace_id,
             "created_at": info.created_at,
         }
-        return IssuedToken(info, token), ("insert_workspace_token", row)
+        return WriteSet(IssuedToken(info, token), [("insert_workspace_token", row)])
 
     async def issue_workspace_token(self, org_id: str, workspace_id: str) -> IssuedToken:
         """Issue another token for a workspace. Raises TooManyTokens."""
-        issued, write = self._new_workspace_token(org_id, workspace_id)
+        issued = self.new_workspace_token(org_id, workspace_id)
 
         def decide() -> CommandSteps[IssuedToken]:
             self._check_token_quota((yield self._live_tokens_query(workspace_id)))
-            return self._rotation_write_set(
-                org_id, workspace_id, [write], CredentialsRotatedPayload(1, 0, None), (), issued
-            )
+            return issued + self._record_rotation(org_id, workspace_id, CredentialsRotatedPayload(1, 0, None), ())
 
         return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
@@ -92,15 +99,15 @@ class AccessWriter:
         def decide() -> CommandSteps[Token]:
             token = _find_token((yield self._live_tokens_query(workspace_id)), token_id)
             now = self._clock.now()
-            ended: list[tuple[str, Params]] = [("revoke_workspace_token", {"hash": token.hash, "now": now})]
+            revoked = WriteSet(token, [("revoke_workspace_token", {"hash": token.hash, "now": now})])
             rotation = CredentialsRotatedPayload(0, 1, to_rfc3339(now))
-            return self._rotation_write_set(org_id, workspace_id, ended, rotation, (token.hash,), token)
+            return revoked + self._record_rotation(org_id, workspace_id, rotation, (token.hash,))
 
         return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
     async def rotate_workspace_tokens(self, org_id: str, workspace_id: str, grace_seconds: int) -> RotatedToken:
         """Issue a new token and end all others after a grace time, which may be 0. Raises TooManyTokens."""
-        issued, write = self._new_workspace_token(org_id, workspace_id)
+        issued = self.new_workspace_token(org_id, workspace_id)
 
         def decide() -> CommandSteps[RotatedToken]:
             live = yield self._live_tokens_query(workspace_id)
@@ -109,13 +116,13 @@ class AccessWriter:
             ends_at = self._clock.now() + grace_seconds * SECOND
             old = [token_from_row(row) for row in live]
             ending = [each for each in old if each.expires_at is None or each.expires_at > ends_at]
-            ends: list[tuple[str, Params]] = [
-                ("end_workspace_token", {"hash": each.hash, "ends_at": ends_at}) for each in ending
-            ]
+            ended = WriteSet(
+                None, [("end_workspace_token", {"hash": each.hash, "ends_at": ends_at}) for each in ending]
+            )
             hashes = [each.hash for each in ending]
             rotation = CredentialsRotatedPayload(1, len(hashes), to_rfc3339(ends_at))
-            result = RotatedToken(issued, hashes, ends_at)
-            return self._rotation_write_set(org_id, workspace_id, [write, *ends], rotation, hashes, result)
+            result = RotatedToken(issued.result, hashes, ends_at)
+            return issued.returning(result) + ended + self._record_rotation(org_id, workspace_id, rotation, hashes)
 
         return await self._store.run(self._token_command(org_id, workspace_id, decide))
 
@@ -129,18 +136,13 @@ class AccessWriter:
         if len(live) >= self._limits.live_tokens:
             raise TooManyTokens(limit=self._limits.live_tokens)
 
-    def _rotation_write_set(
-        self,
-        org_id: str,
-        workspace_id: str,
-        writes: list[tuple[str, Params]],
-        rotation: CredentialsRotatedPayload,
-        ended_hashes: Sequence[str],
-        result: T,
-    ) -> WriteSet[T]:
+    def _record_rotation(
+        self, org_id: str, workspace_id: str, rotation: CredentialsRotatedPayload, ended_hashes: Sequence[str]
+    ) -> WriteSet[None]:
+        """Return what every change of a workspace's tokens emits and invalidates."""
         payload = msgspec.json.encode(rotation)
         event = JournalEvent("EXTERNAL_CREDENTIALS_ROTATED", workspace_id, "credentials", workspace_id, 0, payload)
-        return WriteSet(result, writes, [event], (org_key(org_id),), lambda: self._cache.invalidate(ended_hashes))
+        return WriteSet(None, [], [event], (org_key(org_id),), lambda: self._cache.invalidate(ended_hashes))
 
     # -- persons and their tokens --------------------------------------------------------------------------------------
 
@@ -148,18 +150,16 @@ class AccessWriter:
         """Add a person with a first token, valid for `limits.person_token_days`. Raises InvalidName."""
         now = self._clock.now()
         person = Person(self._ids.new(), org_id, validate_name(name, self._limits.name_length), role.value, now)
-        issued, write = self._new_person_token(person.id)
+        issued = self._new_person_token(person.id)
 
         def decide() -> CommandSteps[tuple[Person, str]]:
             yield from ()
-            result = (person, issued.token)
-            return WriteSet(
-                result, [("insert_person", person), write], [people_changed_event(person)], (org_key(org_id),)
-            )
+            result, event = (person, issued.result.token), people_changed_event(person)
+            return WriteSet(result, [("insert_person", person)], [event], (org_key(org_id),)) + issued
 
         return await self._store.run(Command(org_id, (("people", org_id),), decide))
 
-    def _new_person_token(self, person_id: str) -> tuple[IssuedToken, tuple[str, Params]]:
+    def _new_person_token(self, person_id: str) -> WriteSet[IssuedToken]:
         token, now = new_token(PERSON_PREFIX, self._randomness), self._clock.now()
         expires_at = now + self._limits.person_token_days * DAY
         info = Token(token_id_from_hash(hash_token(token)), token_hint(token), now, expires_at, hash_token(token))
@@ -170,17 +170,17 @@ class AccessWriter:
             "created_at": now,
             "expires_at": expires_at,
         }
-        return IssuedToken(info, token), ("insert_person_token", row)
+        return WriteSet(IssuedToken(info, token), [("insert_person_token", row)])
 
     async def issue_person_token(self, person: Person) -> IssuedToken:
         """Issue another token for a person, valid for `limits.person_token_days`. Raises TooManyTokens."""
-        issued, write = self._new_person_token(person.id)
+        issued = self._new_person_token(person.id)
 
         def decide() -> CommandSteps[IssuedToken]:
             self._check_token_quota(
                 (yield ReadQuery("tokens_of_person", {"person_id": person.id, "now": self._clock.now()}))
             )
-            return WriteSet(issued, [write])
+            return issued
 
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
 
@@ -190,7 +190,7 @@ class AccessWriter:
         def decide() -> CommandSteps[Token]:
             now = self._clock.now()
             token = _find_token((yield ReadQuery("tokens_of_person", {"person_id": person.id, "now": now})), token_id)
-            ended: list[tuple[str, Params]] = [("revoke_person_token", {"hash": token.hash, "now": now})]
+            ended: list[Statement] = [("revoke_person_token", {"hash": token.hash, "now": now})]
             return WriteSet(token, ended, after_commit=lambda: self._cache.invalidate((token.hash,)))
 
         return await self._store.run(Command(person.org_id, (("person", person.id),), decide))
@@ -221,10 +221,13 @@ class AccessWriter:
 
         return await self._store.run(Command(person.org_id, (), decide))
 
-    async def log_in(self, code: str) -> Login:
-        """Exchange the code of a login link or an invitation for a session, once. Raises InvalidLogin."""
+    async def log_in(self, code: str, current: Caller | None = None) -> Login:
+        """Exchange the code of a login link or an invitation for a session, once.
+
+        `current`: who is logged in and must not be replaced. Raises InvalidLogin; OtherSession if the code is for
+        another person, and it stays valid."""
         if token_prefix(code) == INVITATION_PREFIX:
-            return await self.people.accept_invitation(code)
+            return await self.people.accept_invitation(code, current)
         code_hash, token = hash_token(code), new_token(SESSION_PREFIX, self._randomness)
 
         def decide() -> CommandSteps[Login]:
@@ -233,11 +236,10 @@ class AccessWriter:
             if not found or found[0][6] is not None or found[0][5] <= now:
                 raise InvalidLogin
             person, expires_at = Person(*found[0][:5]), now + self._limits.session_days * DAY
+            if current is not None and current.id != person.id:
+                raise OtherSession(current=current.name, other=person.name)
             session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
-            writes: list[tuple[str, Params]] = [
-                ("use_login", {"hash": code_hash, "now": now}),
-                ("insert_session", session),
-            ]
+            writes: list[Statement] = [("use_login", {"hash": code_hash, "now": now}), ("insert_session", session)]
             return WriteSet(Login(person, token, expires_at), writes)
 
         return await self._store.run(Command("", (("login", code_hash),), decide))
@@ -297,10 +299,10 @@ class PeopleWriter:
             new = msgspec.structs.replace(old, name=clean or old.name, role=new_role)
             if new == old:
                 return WriteSet(old)
-            writes: list[tuple[str, Params]] = [("update_person", new)]
+            writes: list[Statement] = [("update_person", new)]
             if new_role != Role.OWNER.value:
                 writes.append(self._end_invitations_by(org_id, person_id))
-            return self._person_write_set(new, writes, new)
+            return WriteSet(new, writes) + self._record_change(new)
 
         return await self._store.run(self._people_command(org_id, decide))
 
@@ -311,22 +313,23 @@ class PeopleWriter:
             old, others = _split_person((yield ReadQuery("persons_of_org", {"org_id": org_id})), person_id)
             if is_last_owner(old, others):
                 raise LastOwner(name=old.name)
-            removal_writes: list[tuple[str, Params]] = [("remove_person", {"id": person_id, "now": self._clock.now()})]
-            return self._person_write_set(old, [*removal_writes, self._end_invitations_by(org_id, person_id)], old)
+            removed = WriteSet(old, [("remove_person", {"id": person_id, "now": self._clock.now()})])
+            invitations_ended = WriteSet(None, [self._end_invitations_by(org_id, person_id)])
+            return removed + invitations_ended + self._record_change(old)
 
         return await self._store.run(self._people_command(org_id, decide))
 
     def _people_command(self, org_id: str, decide: Any) -> Command[Any]:
         return Command(org_id, (("people", org_id),), decide)
 
-    def _end_invitations_by(self, org_id: str, person_id: str) -> tuple[str, Params]:
+    def _end_invitations_by(self, org_id: str, person_id: str) -> Statement:
         return "end_invitations_by", {"org_id": org_id, "person_id": person_id, "now": self._clock.now()}
 
-    def _person_write_set(self, person: Person, writes: list[tuple[str, Params]], result: Any) -> WriteSet[Any]:
+    def _record_change(self, person: Person) -> WriteSet[None]:
+        """Return what every change of a person emits and invalidates."""
         return WriteSet(
-            result,
-            writes,
-            [people_changed_event(person)],
+            None,
+            events=[people_changed_event(person)],
             notify=(org_key(person.org_id),),
             after_commit=lambda: self._cache.invalidate_holder(person.id),
         )
@@ -365,8 +368,10 @@ class PeopleWriter:
 
         await self._store.run(self._people_command(org_id, decide))
 
-    async def accept_invitation(self, code: str) -> Login:
-        """Exchange an invitation for a new person and a session, once. Raises InvalidLogin."""
+    async def accept_invitation(self, code: str, current: Caller | None = None) -> Login:
+        """Exchange an invitation for a new person and a session, once.
+
+        `current`: who is logged in and must not be replaced. Raises InvalidLogin, OtherSession."""
         hash_params, token = {"hash": hash_token(code)}, new_token(SESSION_PREFIX, self._randomness)
         found = await self._store.rows("invitation_by_hash", hash_params)
         if not found:
@@ -380,15 +385,17 @@ class PeopleWriter:
             invitation, ended_at = Invitation(*rows[0][:-1]), rows[0][-1]
             if ended_at is not None or invitation.expires_at <= now:
                 raise InvalidLogin
+            if current is not None:
+                raise OtherSession(current=current.name, other=invitation.name)
             person = Person(self._ids.new(), invitation.org_id, invitation.name, invitation.role, now)
             expires_at = now + self._limits.session_days * DAY
             session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
-            writes: list[tuple[str, Params]] = [
+            writes: list[Statement] = [
                 ("end_invitation", {"id": invitation.id, "now": now}),
                 ("insert_person", person),
                 ("insert_session", session),
             ]
-            return self._person_write_set(person, writes, Login(person, token, expires_at))
+            return WriteSet(Login(person, token, expires_at), writes) + self._record_change(person)
 
         return await self._store.run(self._people_command(str(found[0][1]), decide))
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from molecule_core.common.clock import Clock
+
+T = TypeVar("T")
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
@@ -16,6 +19,18 @@ def is_cancelling() -> bool:
     """Return whether the current task is being cancelled; what it awaits now is not cancelled a second time."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def unless_set(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of some work; None if the event is set before it ends, which cancels it."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
+        return None if event.is_set() else working.result()
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.wait((working, waiting))
 
 
 class _StdinProtocol(asyncio.Protocol):

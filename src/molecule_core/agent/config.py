@@ -1,4 +1,6 @@
-"""Reads the environment of `molecule mcp`: workspaces, settings, state folder. docs/agents.md lists every variable."""
+"""Reads the environment of `molecule mcp`: workspaces, settings, state folder.
+
+docs/reference/configuration.md lists every variable."""
 
 import os
 import re
@@ -60,9 +62,13 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     repush_seconds: Seconds = 60
     """A pushed message that no tool call has named is pushed again after this delay, which doubles each time."""
     repush_most_seconds: Seconds = 3600
+    """Longest delay between two pushes; also the delay after a tool has returned the message."""
     heartbeat_seconds: Seconds = 20
+    """Interval of heartbeats, varied by up to a quarter."""
     disable_heartbeat: bool = False
+    """Whether no heartbeats are sent."""
     disable_inbox: bool = False
+    """Whether no messages are read."""
     hold_seconds: Annotated[int, Meta(ge=1, le=25)] = 25
     """How long the server holds a long-poll."""
     lease_seconds: Annotated[int, Meta(ge=1, le=3600)] = 120
@@ -77,7 +83,13 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     follow_seconds: Seconds = 2
     """How often a process that does not lead checks whether the leader has gone."""
     retry_seconds: Seconds = 1
+    """Delay before a failed request to the server is repeated; it doubles each time, with jitter."""
     retry_most_seconds: Seconds = 60
+    """Longest such delay."""
+    live_seconds: Annotated[float, Meta(ge=0.01, le=60)] = 0.1
+    """Least interval between two reports of what running turns do, to people who watch."""
+    live_bytes: Count = 64 << 10
+    """Text of one turn that waits to be reported while the server is away; the oldest is dropped."""
     start_seconds: Annotated[float, Meta(ge=0, le=60)] = 2
     """Workspaces are registered after the host's `initialize`, or after this delay without one."""
     line_bytes: Count = 4 << 20
@@ -86,6 +98,11 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     """Tool calls that run at once."""
     poll_timeout_secs: Annotated[float, Meta(ge=0, le=60)] = 2
     """How long the instructions ask a model to wait for messages at the start of a turn; 0: push only."""
+    instruction_length: Annotated[int, Meta(ge=0, le=1_000_000)] = 4096
+    """Characters of the instructions that a host reads at its start: the convention, what to do when a delegation
+    fails, the peers and the files of the parent, as far as they fit. Claude Code cuts at 4096."""
+    context_seconds: Seconds = 300
+    """How often the copy of the peers and of the parent's files is renewed, which the next start shows."""
     permissions: str = "auto"
     """Relay of the host's permission requests, where the channel is offered.
 
@@ -93,6 +110,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     nothing unless one is named.
     """
     verbose: bool = False
+    """Whether more is logged."""
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
@@ -133,7 +151,7 @@ def _read_agent_text(environ: Mapping[str, str], name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigurationError(f"{name} is no text in UTF-8") from None
+        raise ConfigurationError(f"{name} must be text in UTF-8") from None
     return text
 
 
@@ -160,7 +178,7 @@ def select_workspace(configuration: Configuration, workspace_id: str | None) -> 
     workspaces = tuple(workspace for workspace in configuration.workspaces if workspace.id == workspace_id)
     if not workspaces:
         known_ids = ", ".join(workspace.id for workspace in configuration.workspaces)
-        raise ConfigurationError(f"workspace {workspace_id!r} is none of yours; yours: {known_ids}")
+        raise ConfigurationError(f"workspace {workspace_id!r} is not one of yours. Your workspaces: {known_ids}")
     return msgspec.structs.replace(configuration, workspaces=workspaces)
 
 
@@ -192,7 +210,7 @@ def _parse_workspaces(text: str, environ: Mapping[str, str]) -> tuple[WorkspaceC
 def _parse_workspace(number: int, entry: Any, environ: Mapping[str, str]) -> WorkspaceConfig:
     where = f"{_WORKSPACES_VARIABLE}[{number}]"
     if not isinstance(entry, dict):
-        raise ConfigurationError(f'{where} is not an object; each entry is {{"id": "...", "token": "..."}}')
+        raise ConfigurationError(f'{where} must be an object: {{"id": "...", "token": "..."}}')
     id_ = _check_id(_text_field(entry, "id"), f"{where}: id")
     file = _parse_path(_text_field(entry, "token_file"))
     inline_token = _text_field(entry, "token")
@@ -218,35 +236,37 @@ def _single_workspace(environ: Mapping[str, str], state: Path) -> WorkspaceConfi
         file = state / OWN_TOKEN_FILE
     if file is None:
         raise ConfigurationError(
-            f"{_TOKEN_VARIABLE} is missing; set it, or {_TOKEN_FILE_VARIABLE} to a file that holds the token"
+            f"{_TOKEN_VARIABLE} is missing. Set it, or set {_TOKEN_FILE_VARIABLE} to a file that contains the token"
         )
     return WorkspaceConfig(id=id_, url=url, token=read_token(file), token_file=file)
 
 
 def _check_id(text: str, label: str) -> str:
     if not text:
-        raise ConfigurationError(f"{label} is missing; it is the id of the workspace to sit in")
+        raise ConfigurationError(f"{label} is missing. Set it to the id of the workspace")
     if not _ID.fullmatch(text):
-        raise ConfigurationError(f"{label} is no workspace id: it has other characters than A-Z a-z 0-9 . _ : -")
+        raise ConfigurationError(
+            f"{label} is not a workspace id: it contains characters other than A-Z a-z 0-9 . _ : -"
+        )
     return text
 
 
 def _check_token(text: str, label: str) -> str:
     if not text:
-        raise ConfigurationError(f"{label} is missing; it is the token of that workspace")
+        raise ConfigurationError(f"{label} is missing. Set it to the token of the workspace")
     if not (text.isascii() and text.isprintable() and " " not in text and len(text) <= _MAX_TOKEN_LENGTH):
-        raise ConfigurationError(f"{label} is no token: it has characters that no token has")
+        raise ConfigurationError(f"{label} is not a token: it contains characters that no token has")
     return text
 
 
 def _check_url(text: str, label: str) -> str:
     if not text.strip():
         raise ConfigurationError(
-            f"{label} is missing; set {_URL_VARIABLE} to the server's address, such as https://host"
+            f"{label} is missing. Set {_URL_VARIABLE} to the address of the server, for example https://host"
         )
     url = parse_server_url(text)
     if url is None:
-        raise ConfigurationError(f"{label} is no address of a server; {URL_EXAMPLES}")
+        raise ConfigurationError(f"{label} is not a server address. {URL_EXAMPLES}")
     return url
 
 
@@ -257,11 +277,11 @@ def _parse_path(text: str) -> Path | None:
 def read_token(file: Path) -> str:
     """Return the token in `file`. Raises ConfigurationError."""
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        text = file.read_text(encoding="utf-8-sig").strip()
     except OSError as error:
         raise ConfigurationError(f"the token file {file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"the token file {file} holds no text") from None
+        raise ConfigurationError(f"the token file {file} is empty") from None
     return _check_token(text, f"the token in {file}")
 
 
@@ -276,7 +296,9 @@ def read_settings(environ: Mapping[str, str], prefix: str, kind: type[T]) -> T:
             values[name.removeprefix(prefix).lower()] = text.strip().lower()
     for name in values:
         if name not in kind.__struct_fields__:
-            raise ConfigurationError(f"there is no setting {prefix}{name.upper()}; docs/agents.md lists them all")
+            raise ConfigurationError(
+                f"setting {prefix}{name.upper()} does not exist; docs/reference/configuration.md lists all settings"
+            )
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -296,7 +318,7 @@ def ensure_state_folder(environ: Mapping[str, str]) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"the state folder {folder} cannot be made: {error.strerror}") from None
+        raise ConfigurationError(f"the state folder {folder} cannot be created: {error.strerror}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"the state folder {folder} is not writable; set CONFIGS_DIR to one that is")
+        raise ConfigurationError(f"the state folder {folder} is not writable. Set CONFIGS_DIR to a writable folder")
     return folder

@@ -97,24 +97,31 @@ class McpProcess:
         try:
             runtime = self._build_runtime(host)
         except Exception as error:
-            _log.exception("this agent cannot work")
+            _log.exception("this agent cannot run")
             host.set_failed(error)
             return
         host.set_worker(runtime)
         push_task = asyncio.create_task(runtime.push_messages(session.notify, session.initialized))
+        hooks_task = asyncio.create_task(runtime.serve_hooks(session.initialized))
+        prompt_task = asyncio.create_task(runtime.push_prompts(session.initialized))
         relay_task = asyncio.create_task(runtime.relay_permissions(self._permissions, session.notify))
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            push_task.cancel()
-            relay_task.cancel()
+            for task in (push_task, hooks_task, prompt_task, relay_task):
+                task.cancel()
             await asyncio.shield(runtime.stop())
 
     def _build_runtime(self, host: AgentHost) -> Any:
         from molecule_core.agent.host.runtime import AgentRuntime
 
         runtime = AgentRuntime(
-            self._config, clock=self._clock, card=host.card, client=host.client, on_refused=self._exit_refused
+            self._config,
+            clock=self._clock,
+            card=host.card,
+            client=host.client,
+            on_refused=self._exit_refused,
+            keeps_context=True,
         )
         runtime.memberships.start_all()
         return runtime
@@ -135,4 +142,4 @@ class McpProcess:
 
 def _log_fault(error: BaseException) -> None:
     if not isinstance(error, OSError):  # a closed host is noticed on the input stream
-        _log.error("a fault in the agent's own process", exc_info=error)
+        _log.error("internal error of the agent process", exc_info=error)

@@ -1,10 +1,14 @@
 """Formats messages for models whose host displays them directly. Pure."""
 
-from molecule_core.agent.sanitize import sanitize, sanitize_line, strip_invisible
-from molecule_core.tools.spec import Runtime, tool_name
-from molecule_core.wire.protocols import xml
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+from typing import Any
 
+from molecule_core.agent.sanitize import sanitize, sanitize_line, strip_invisible
+from molecule_core.wire.schemas import xml
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.inbox import InboxMessage
+from molecule_core.wire.schemas.runtimes import Runtime, tool_name
+
+_MAX_PATH = 1000
 REPLY_TOOL, POP_TOOL, DECIDE_TOOL = "reply_to_workspace", "inbox_pop", "decide_approval"
 
 
@@ -18,20 +22,27 @@ def channel_text(message: InboxMessage, *, single: bool, runtime: Runtime) -> tu
     """
     if (instructions := message.instructions) is not None:
         content = xml.format_block(strip_invisible(instructions.text), strip_invisible(message.text))
-        return content, _channel_fields(message, sanitize_line(instructions.reply_via), single=single)
-    if message.kind == APPROVAL_KINDS[0] and message.intent == "request":
+        return content, _host_fields(message, sanitize_line(instructions.reply_via), single=single)
+    if message.kind == MessageKind.APPROVAL_REQUEST and message.wants_answer:
         return _decision_request_text(message, tool_name(DECIDE_TOOL, runtime), single=single)
     reply = tool_name(REPLY_TOOL, runtime)
     route = {} if single else {"workspace_id": message.arrival_workspace_id}
     route |= {"peer_id": message.peer_id, "activity_id": message.activity_id}
     arguments = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
-    expectation = "an answer is expected" if message.intent == "request" else "no answer is expected"
+    expectation = "an answer is expected" if message.wants_answer else "no answer is expected"
     content = (
-        f"{plain_text(message)}\n\n"
-        f"[Molecule: {expectation}; the reply tool is {reply} ({arguments}, text=…); "
-        f"without an answer, {tool_name(POP_TOOL, runtime)} acknowledges it.]"
+        f"{plain_text(message)}\n\n[Molecule: {expectation}. To answer, call {reply} ({arguments}, text=…). Without "
+        f"an answer, acknowledge the message with {tool_name(POP_TOOL, runtime)}.]"
     )
-    return content, _channel_fields(message, reply, single=single)
+    return content, _host_fields(message, reply, single=single)
+
+
+def prompt_text(message: InboxMessage, *, single: bool, runtime: Runtime) -> str:
+    """Return a message as a prompt of its own: how to answer, and the text, quoted in a tag with its fields."""
+    if (instructions := message.instructions) is None:
+        return channel_text(message, single=single, runtime=runtime)[0]
+    fields = _channel_fields(message, "", single=single)
+    return xml.format_channel(fields, strip_invisible(instructions.text).rstrip(), strip_invisible(message.text))
 
 
 def _decision_request_text(message: InboxMessage, decide_tool: str, *, single: bool) -> tuple[str, dict[str, str]]:
@@ -39,10 +50,10 @@ def _decision_request_text(message: InboxMessage, decide_tool: str, *, single: b
     route = {"approval_id": message.approval_id, "revision": str(message.revision), "action_hash": message.action_hash}
     arguments = ", ".join(f'{name}="{sanitize_line(value)}"' for name, value in route.items())
     content = (
-        f"{plain_text(message)}\n\n"
-        f"[Molecule: a decision is expected; only {decide_tool} gives it ({arguments}, decision=…).]"
+        f"{plain_text(message)}\n\n[Molecule: a decision is expected. Decide only with {decide_tool} ({arguments}, "
+        "decision=…).]"
     )
-    return content, _channel_fields(message, decide_tool, single=single)
+    return content, _host_fields(message, decide_tool, single=single)
 
 
 def plain_text(message: InboxMessage) -> str:
@@ -66,7 +77,9 @@ def _sender_line(message: InboxMessage) -> str:
         name = sanitize_line(message.peer_name) or "unnamed"
         role = f" ({sanitize_line(message.peer_role)})" if message.peer_role else ""
         sender = f"From the peer agent {name}{role}, workspace {sanitize_line(message.peer_id)}"
-    return f"{sender}:" + (" (shown before and not acknowledged)" if message.redelivered else "")
+        if message.kind == MessageKind.DELEGATION_RESULT:
+            sender = f"Result of a task that you delegated. {sender}"
+    return f"{sender}:" + (" (delivered before and not acknowledged)" if message.redelivered else "")
 
 
 def _files_line(message: InboxMessage) -> str:
@@ -75,7 +88,23 @@ def _files_line(message: InboxMessage) -> str:
 
 
 def _attachment_names(message: InboxMessage) -> str:
-    return ", ".join(sanitize_line(str(each.get("name") or each.get("uri") or "file")) for each in message.attachments)
+    return ", ".join(map(_attachment_text, message.attachments))
+
+
+def _attachment_text(attachment: dict[str, Any]) -> str:
+    """Return the name of a file, and where it is: the local copy, else its uri for read_file."""
+    name = sanitize_line(str(attachment.get("name") or attachment.get("uri") or "file"))
+    path, uri = attachment.get("path"), attachment.get("uri")
+    if isinstance(path, str):
+        return f"{name} (path: {sanitize_line(path, _MAX_PATH)}, uri: {sanitize_line(str(uri))})"
+    return f"{name} (uri: {sanitize_line(uri)})" if isinstance(uri, str) else name
+
+
+def _host_fields(message: InboxMessage, reply: str, *, single: bool) -> dict[str, str]:
+    """Return the fields of a message for a host: also the workspace that received it, and as which this agent reads."""
+    own = sanitize_line(message.arrival_workspace_id or message.workspace_id)
+    route = {"workspace_id": own, "watching_as": own} if own else {}
+    return {**route, **_channel_fields(message, reply, single=single)}
 
 
 def _channel_fields(message: InboxMessage, reply: str, *, single: bool) -> dict[str, str]:

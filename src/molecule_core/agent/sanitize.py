@@ -9,6 +9,8 @@ text, including code, is unchanged.
 import re
 import unicodedata
 
+from molecule_core.common.text import remove_terminal_codes
+
 _FRAMES = (
     "channel|system|instruction|body|reminder|user|human|assistant|developer|tool|function|invoke|parameter|antml|"
     "molecule|task|command|local-command|teammate|untrusted"
@@ -26,8 +28,8 @@ def sanitize(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """Remove control and invisible characters, and normalize line ends to `\\n`."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    """Remove terminal codes, control and invisible characters, and normalize line ends to `\\n`."""
+    text = remove_terminal_codes(text).replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(each for each in text if each in _KEPT_CONTROLS or _is_visible(each))

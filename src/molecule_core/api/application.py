@@ -6,9 +6,8 @@ Called by `api/http/connection.py` (our server, the fast path) and `api/asgi/` (
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.auth import ANONYMOUS, Authenticator
@@ -17,7 +16,7 @@ from molecule_core.api.http.rate_limits import ClientAddress, RateStatus
 from molecule_core.api.http.request_target import split_absolute_form
 from molecule_core.api.http.response import Response
 from molecule_core.api.rate_limits import RateClass, RateLimiter
-from molecule_core.api.routing import DeferredResponse, Request, RouteTable
+from molecule_core.api.routing import DeferredResponse, Request, Route, RouteTable
 from molecule_core.common import crash_points
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import (
@@ -27,14 +26,16 @@ from molecule_core.common.errors import (
     InvalidCredential,
     MissingCredential,
     MoleculeError,
+    NotFound,
     RateLimited,
 )
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
-from molecule_core.common.metrics import RouteMeter
+from molecule_core.common.metrics import RefusalMeter, RouteMeter
 
 _log = logging.getLogger("molecule.http")
 _access = logging.getLogger("molecule.access")
+_FIRST_ERROR_STATUS = 400
 # Headers that decide something must not be repeated: two parsers could pick different values.
 _UNAUTHENTICATED_ERRORS = (MissingCredential, InvalidCredential)
 _SINGLE_HEADERS = (
@@ -51,6 +52,14 @@ class InternalRequest(NamedTuple):
     query: bytes
     body: bytes
     headers: dict[bytes, bytes]
+
+
+InternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
+"""How routes call others: the request that is answered, and the one to make."""
+
+
+async def _single_piece(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 class Application:
@@ -77,6 +86,7 @@ class Application:
         self._access_log = access_log
         self.unrouted_meter = unrouted_meter
         """Counts responses that were sent before the route was known."""
+        self.refusal_meter = RefusalMeter()
 
     def client_address(self, peer: Any) -> ClientAddress:
         """Return the address of a peer, with its rate status."""
@@ -92,11 +102,10 @@ class Application:
         headers = dict(header_list)
         if len(headers) != len(header_list):
             _check_duplicate_headers(header_list)
-        self._authenticator.check_host(headers.get(b"host", b""))
-        if not url.startswith(b"/"):
-            url = self._to_origin_form(url)
-        path, query = _split_target(url)
-        route, params = self._routes.find(method.decode("ascii"), path)
+        client.address = client.peer_key
+        if b"x-forwarded-for" in headers:
+            self._set_client(client, header_list)
+        route, params, query = self._find_route(method, url, headers, client)
         length, limit = headers.get(b"content-length"), self._limits.body_bytes
         if length is not None and int(length) > limit:
             limit = self._limits.upload_bytes if route.streams_body else limit
@@ -109,19 +118,52 @@ class Application:
             client.rate_status = self.rate_limiter.charge_anonymous(client.address)
             raise
         if caller is None:
-            self.rate_limiter.check_anonymous(client.address)
+            request.credential_key = self._authenticator.credential_key(headers)
+            if request.credential_key:
+                self.rate_limiter.check_unknown_credential(request.credential_key)
+            else:
+                self.rate_limiter.check_anonymous(client.address)
         else:
             client.rate_status = request.rate_status = self._charge_rate(request, caller)
-            self._authenticator.try_authorize(request, caller)
+            try:
+                self._authenticator.bind_caller(request, caller)
+            except NotFound:
+                # Another process may just have created the target: `dispatch` catches up and checks again.
+                if self._authenticator.catch_up is None:
+                    raise
         return request
 
-    def _charge_rate(self, request: Request, caller: Caller) -> RateStatus:
+    def _set_client(self, client: ClientAddress, header_list: list[tuple[bytes, bytes]]) -> None:
+        """Set the rate limit key of a request whose proxy names its client."""
+        forwarded = b",".join(value for name, value in header_list if name == b"x-forwarded-for").decode("latin-1")
+        client.address = self.rate_limiter.client_key(client.peer, forwarded)
+
+    def _find_route(
+        self, method: bytes, url: bytes, headers: dict[bytes, bytes], client: ClientAddress
+    ) -> tuple[Route, dict[str, str], bytes]:
+        """Return route, path parameters and query of a request target. A request without a route is charged too."""
+        host = headers.get(b"host", b"")
+        target = url if url.startswith(b"/") else self._to_origin_form(url)
+        path, _, query = target.partition(b"?")
+        try:
+            route, params = self._routes.find(method.decode("ascii"), path)
+        except MoleculeError:
+            self._authenticator.check_host(host)
+            client.rate_status = self.rate_limiter.charge_anonymous(client.address)
+            raise
+        if not route.any_host or not host:
+            self._authenticator.check_host(host)
+        return route, params, query.partition(b"#")[0]
+
+    def _charge_rate(self, request: Request, caller: Caller) -> RateStatus | None:
         """Charge a request to the rate limits of its caller. Raises RateLimited."""
         if caller is ANONYMOUS:
-            logs_in = request.route.rate_class is RateClass.LOGIN
+            rate_class = request.route.rate_class
+            if rate_class is RateClass.FREE:
+                return None
             return (
                 self.rate_limiter.charge_login(request.client_address)
-                if logs_in
+                if rate_class is RateClass.LOGIN
                 else self.rate_limiter.charge_anonymous(request.client_address)
             )
         rate_status = self.rate_limiter.charge_request(caller.id)
@@ -132,7 +174,7 @@ class Application:
     def is_websocket_route(self, method: bytes, url: bytes) -> bool:
         """Return whether a request matches a route that upgrades to a WebSocket."""
         try:
-            return self._routes.find(method.decode("ascii"), _split_target(url)[0])[0].upgrades
+            return self._routes.find(method.decode("ascii"), url.partition(b"?")[0])[0].upgrades
         except MoleculeError:
             return False
 
@@ -149,7 +191,7 @@ class Application:
         if request.maybe_caller is None:
             return asyncio.get_running_loop().create_task(self._authenticate_and_respond(request, on_response))
         try:
-            result = self._call_handler(request)
+            result = self._authenticator.approval_gate.call_handler(request)
         except Exception as error:
             on_response(self._error_response(error, request))
             return None
@@ -170,7 +212,7 @@ class Application:
         Routes, guards, rate limits and metrics are the same; only the socket is skipped."""
         began = self._clock.monotonic()
         try:
-            route, params = self._routes.find(internal_request.method, unquote(internal_request.path, errors="strict"))
+            route, params = self._routes.find(internal_request.method, internal_request.path.encode())
         except MoleculeError as error:
             return error_response(error)
         credential = {name: value for name, value in outer_request.headers.items() if name == b"authorization"}
@@ -182,7 +224,10 @@ class Application:
             self._limits,
             client_address=outer_request.client_address,
         )
-        request.body = internal_request.body
+        if route.streams_body:
+            request.body_stream = _single_piece(internal_request.body)
+        else:
+            request.body = internal_request.body
         response = await self._run_authenticated(request)
         self.record_response(request, response.status, self._clock.monotonic() - began)
         return response
@@ -196,36 +241,26 @@ class Application:
             caller = await self._load_caller(request)
             request.rate_status = request.rate_status or self._charge_rate(request, caller)
             await self._authenticator.authorize(request, caller)
-            result = self._call_handler(request)
+            result = self._authenticator.approval_gate.call_handler(request)
             if isinstance(result, DeferredResponse):
                 await asyncio.wait((result.future,))
                 return self._finish_deferred(result, result.future, request)
-            return result if isinstance(result, Response) else await self._finish(request, result)
+            if isinstance(result, Response):
+                return result
+            response = await result
+            await self._revalidate(request)
+            return response
         except Exception as error:
             return self._error_response(error, request)
-
-    def _call_handler(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
-        """Call the handler, after the approval gate if the gate applies to the request."""
-        crash_points.mark_reached("request.admitted")
-        return (
-            self._call_gated(request)
-            if self._authenticator.approval_gate.applies_to(request)
-            else request.route.handler(request)
-        )
-
-    async def _call_gated(self, request: Request) -> Response:
-        await self._authenticator.approval_gate.check(request)
-        result = request.route.handler(request)
-        if isinstance(result, DeferredResponse):
-            await asyncio.wait((result.future,))
-            return result.to_response(result.future)
-        return result if isinstance(result, Response) else await result
 
     async def _load_caller(self, request: Request) -> Caller:
         try:
             return await self._authenticator.load_caller(request.headers, request.route)
         except _UNAUTHENTICATED_ERRORS:
-            request.rate_status = self.rate_limiter.charge_anonymous(request.client_address)
+            if request.credential_key:
+                request.rate_status = self.rate_limiter.charge_unknown_credential(request.credential_key)
+            else:
+                request.rate_status = self.rate_limiter.charge_anonymous(request.client_address)
             raise
 
     async def _run_handler(
@@ -235,20 +270,19 @@ class Application:
         on_response: Callable[[Response], None],
     ) -> None:
         try:
-            response = await self._finish(request, handler_coroutine)
+            response = await handler_coroutine
+            await self._revalidate(request)
         except Exception as error:
             response = self._error_response(error, request)
         on_response(response)
 
-    async def _finish(self, request: Request, handler_coroutine: Coroutine[Any, Any, Response]) -> Response:
-        """Await the response. Revalidate the caller if the response holds data that was read or awaited meanwhile.
+    async def _revalidate(self, request: Request) -> None:
+        """Check the caller again if the response holds data that was read or awaited meanwhile.
 
         A consumed result (`has_consumed_result`) exists nowhere else. It was revalidated before it was consumed, and is
         delivered even if access has ended since."""
-        response = await handler_coroutine
         if request.route.method == "GET" or (request.route.long_poll and not request.has_consumed_result):
             await self._authenticator.revalidate(request)
-        return response
 
     def _finish_deferred(self, deferred: DeferredResponse, future: "asyncio.Future[Any]", request: Request) -> Response:
         try:
@@ -261,6 +295,9 @@ class Application:
         crash_points.mark_reached("request.answered")
         meter = self.unrouted_meter if request is None else request.route.meter
         meter.record_response(status, seconds)
+        if status >= _FIRST_ERROR_STATUS:
+            is_login = request is not None and request.route.rate_class is RateClass.LOGIN
+            self.refusal_meter.record_error(status, is_login=is_login)
         if self._access_log:
             route_name = (
                 "a request without a route" if request is None else f"{request.route.method} {request.route.path}"
@@ -292,7 +329,7 @@ class Application:
 
 def _log_fields(request: Request) -> dict[str, str]:
     """Return the log fields of a request."""
-    fields = {"route": f"{request.route.method} {request.route.path}"}
+    fields = {"route": f"{request.route.method} {request.route.path}", "client": request.client_address}
     if request.maybe_caller is not None:
         fields |= {"caller": request.maybe_caller.kind.value, "org": request.maybe_caller.org_id}
     if request.maybe_workspace is not None:
@@ -305,17 +342,6 @@ def error_response(error: MoleculeError, rate_status: RateStatus | None = None) 
     response = Response(problem_body(error), error_mapping(error).status, tuple(problem_headers(error)))
     response.rate_status = error.details["rate_status"] if isinstance(error, RateLimited) else rate_status
     return response
-
-
-def _split_target(url: bytes) -> tuple[str, bytes]:
-    """Return (path, query string) of a request target. Raises BadHttp."""
-    path, _, query = url.partition(b"?")
-    query = query.partition(b"#")[0]
-    try:
-        text = path.decode("ascii")
-        return (unquote(text, errors="strict") if "%" in text else text), query
-    except UnicodeDecodeError:
-        raise BadHttp from None
 
 
 def _check_duplicate_headers(headers: list[tuple[bytes, bytes]]) -> None:

@@ -1,5 +1,6 @@
 """Authenticates and authorizes callers before a handler runs."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 
 from molecule_core.access.model import ADMIN, Caller, CredentialKind
@@ -7,7 +8,6 @@ from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import role_includes
 from molecule_core.api.approvals.gate import ApprovalGate
 from molecule_core.api.routing import AccessPolicy, Request, Route, WorkspaceScope
-from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import (
     CredentialNotAccepted,
     CrossOrigin,
@@ -17,7 +17,6 @@ from molecule_core.common.errors import (
     InvalidCredential,
     MissingCredential,
     NotFound,
-    WorkspaceRemoved,
 )
 from molecule_core.common.tokens import SESSION_PREFIX, hash_token, token_prefix
 from molecule_core.org.model import Workspace
@@ -26,6 +25,7 @@ from molecule_core.org.rules import are_related
 
 # Accepted spellings of the Host header (ports, capitals), so that each one is checked only once.
 _MAX_KNOWN_HOSTS = 100
+_KEY_BYTES = 16
 ANONYMOUS = Caller(kind=CredentialKind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 """Caller of public routes, which check nothing about it."""
 
@@ -42,12 +42,13 @@ class Authenticator:
         approval_gate: ApprovalGate,
         catch_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Create the guard. `catch_up` applies changes by other processes of the same store; None if there are none."""
+        """Create the guard."""
         self._access = access
         self._org = org
         self._hosts = hosts
         self._cookie = cookie.encode() + b"="
-        self._catch_up = catch_up
+        self.catch_up = catch_up
+        """Applies changes by other processes of the same store; None if there are none."""
         self.approval_gate = approval_gate
         """Decides which requests need an approval first."""
         self._known_hosts: set[bytes] = set()
@@ -89,29 +90,18 @@ class Authenticator:
         caller = await self._access.resolve_caller(self._credential_of(headers, route))
         if caller is None:
             raise InvalidCredential
-        if self._catch_up is not None and not self._is_caller_cached(caller):
-            await self._catch_up()
+        if self.catch_up is not None and not self._is_caller_cached(caller):
+            await self.catch_up()
         return caller
-
-    def try_authorize(self, request: Request, caller: Caller) -> None:
-        """Authorize a caller without waiting. Raises what `bind_caller` raises.
-
-        If the target is not found but may just have been created by another process, the caller stays unset, and
-        `authorize` checks again."""
-        try:
-            self.bind_caller(request, caller)
-        except NotFound:
-            if self._catch_up is None:
-                raise
 
     async def authorize(self, request: Request, caller: Caller) -> None:
         """Authorize a caller. If the target is not found, catch up with the other processes and check again."""
         try:
             self.bind_caller(request, caller)
         except NotFound:
-            if self._catch_up is None:
+            if self.catch_up is None:
                 raise
-            await self._catch_up()
+            await self.catch_up()
             self.bind_caller(request, caller)
 
     def _is_caller_cached(self, caller: Caller) -> bool:
@@ -127,7 +117,7 @@ class Authenticator:
             if scheme.lower() != b"bearer" or not token:
                 raise MissingCredential
             text = token.decode("latin-1").strip()
-            if token_prefix(text) == SESSION_PREFIX:  # only in the cookie is it protected against other pages
+            if text.startswith(SESSION_PREFIX):  # only in the cookie is it protected against other pages
                 raise InvalidCredential
             return text
         session = self.session_token(headers)
@@ -137,6 +127,16 @@ class Authenticator:
             check_same_origin(headers, upgrade=route.method == "GET")
         return session
 
+    def credential_key(self, headers: dict[bytes, bytes]) -> str:
+        """Return the rate limit key of a well-formed credential that may be unknown; empty for any other.
+
+        The key does not reveal the credential."""
+        token = headers.get(b"authorization", b"").partition(b" ")[2].decode("latin-1").strip()
+        token = token or self.session_token(headers) or ""
+        if token_prefix(token) is None:
+            return ""
+        return hashlib.blake2b(token.encode(), digest_size=_KEY_BYTES).hexdigest()
+
     def session_token(self, headers: dict[bytes, bytes]) -> str | None:
         """Return the token of the session cookie, if one was sent."""
         for pair in headers.get(b"cookie", b"").split(b";"):
@@ -145,34 +145,33 @@ class Authenticator:
         return None
 
     def bind_caller(self, request: Request, caller: Caller) -> None:
-        """Check a caller, then set caller and workspace of the request. Raises 403, 404 and 410 errors."""
+        """Check a caller, then set caller and workspace of the request; the path may name none.
+
+        Raises NotFound if organisation or workspace is unknown or out of scope, WorkspaceRemoved if the workspace or
+        the caller's own was removed, and 403 errors."""
         if caller is not ANONYMOUS:
             _check_policy(caller, request.headers, request.route.access)
-        request.maybe_workspace = self.resolve_workspace(caller, request.route, request.path_params)
+        route, params = request.route, request.path_params
+        if "org_id" in params and (
+            self._org.find_org(params["org_id"]) is None or not _is_in_org(caller, params["org_id"])
+        ):
+            raise NotFound(what="organisation")
+        if route.access.scope is not WorkspaceScope.NONE:
+            keeps_history = route.keeps_history and caller.kind is not CredentialKind.WORKSPACE
+            request.maybe_workspace = self.workspace_in_scope(
+                caller, params["id"], route.access.scope, allow_removed=route.allow_removed or keeps_history
+            )
+        elif caller.kind is CredentialKind.WORKSPACE and self._org.workspace(caller.id) is not None:
+            self._org.active_workspace(caller.id)  # raises WorkspaceRemoved
         request.maybe_caller = caller
-        request.credential_changes = self._access.invalidation_count
+        request.credential_changes = self._access.cache.invalidation_count
 
     async def revalidate(self, request: Request) -> None:
         """Check again, before a response that took a while, that its caller still has access.
 
         Raises InvalidCredential, InsufficientRole."""
-        if request.credential_changes != self._access.invalidation_count and request.route.access.kinds:
+        if request.credential_changes != self._access.cache.invalidation_count and request.route.access.kinds:
             await self.load_caller(request.headers, request.route)
-
-    def resolve_workspace(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
-        """Return the workspace named in the path, or None if the path names none.
-
-        Raises NotFound if it is unknown or out of scope, WorkspaceRemoved if it or the caller's own was removed."""
-        if "org_id" in params and (
-            self._org.find_org(params["org_id"]) is None or not _is_in_org(caller, params["org_id"])
-        ):
-            raise NotFound(what="organisation")
-        if route.access.scope is WorkspaceScope.NONE:
-            own = self._org.workspace(caller.id) if caller.kind is CredentialKind.WORKSPACE else None
-            if own is not None:
-                _check_not_removed(own)
-            return None
-        return self.workspace_in_scope(caller, params["id"], route.access.scope, allow_removed=route.allow_removed)
 
     def workspace_in_scope(
         self, caller: Caller, workspace_id: str, scope: WorkspaceScope, *, allow_removed: bool = False
@@ -183,9 +182,7 @@ class Authenticator:
             raise NotFound(what="workspace")
         if caller.kind is CredentialKind.WORKSPACE and caller.id != workspace_id:
             self._check_peer_scope(caller, workspace, scope)
-        if not allow_removed:
-            _check_not_removed(workspace)
-        return workspace
+        return workspace if allow_removed else self._org.active_workspace(workspace_id)
 
     def _check_peer_scope(self, caller: Caller, workspace: Workspace, scope: WorkspaceScope) -> None:
         """Check that a workspace token may access another workspace: peers only, and only on routes with that scope.
@@ -194,7 +191,7 @@ class Authenticator:
         own = self._org.workspace(caller.id)
         if scope is WorkspaceScope.OWN or own is None:  # control: own-reach
             raise NotFound(what="workspace")
-        _check_not_removed(own)
+        self._org.active_workspace(own.id)  # raises WorkspaceRemoved
         if workspace.removed and not are_related(self._org, own, workspace):
             raise NotFound(what="workspace")
 
@@ -203,11 +200,6 @@ class Authenticator:
         if b"authorization" in headers:
             return hash_token(headers[b"authorization"].partition(b" ")[2].decode("latin-1").strip())
         return hash_token(self.session_token(headers) or "")
-
-
-def _check_not_removed(workspace: Workspace) -> None:
-    if workspace.removed_at is not None:
-        raise WorkspaceRemoved(id=workspace.id, removed_at=to_rfc3339(workspace.removed_at))
 
 
 def _is_in_org(caller: Caller, org_id: str) -> bool:

@@ -1,8 +1,8 @@
 """Serves the built canvas: the files of `canvas_assets`, compressed when they were built."""
 
 from functools import cached_property
-from pathlib import Path
 
+from molecule_core.api import packaged_files
 from molecule_core.api.http.response import Response
 from molecule_core.api.routing import PUBLIC, Request, Route
 from molecule_core.common import package_resources
@@ -14,17 +14,6 @@ _CONTENT_POLICY = (
     b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_CONTENT_TYPES = {
-    "css": b"text/css; charset=utf-8",
-    "html": b"text/html; charset=utf-8",
-    "ico": b"image/x-icon",
-    "js": b"text/javascript; charset=utf-8",
-    "json": b"application/json",
-    "png": b"image/png",
-    "svg": b"image/svg+xml",
-    "woff2": b"font/woff2",
-}
-_ENCODINGS = ((b"br", ".br"), (b"gzip", ".gz"))
 # File names in assets/ contain a hash of the content, so a cached copy never goes stale.
 _CACHE_FOREVER = (b"cache-control", b"public, max-age=31536000, immutable")
 _REVALIDATE = (b"cache-control", b"no-cache")
@@ -40,9 +29,17 @@ class CanvasRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            Route("GET", "/", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
-            Route("GET", "/app", self.redirect_to_canvas, PUBLIC, "To the canvas", status=302),
-            Route("GET", "/app/{path}", self.get_file, PUBLIC, "The canvas", catch_all=True, media_type="*/*"),
+            Route("GET", "/", self.redirect_to_canvas, PUBLIC, "Redirect to the canvas", status=302),
+            Route("GET", "/app", self.redirect_to_canvas, PUBLIC, "Redirect to the canvas", status=302),
+            Route(
+                "GET",
+                "/app/{path}",
+                self.get_file,
+                PUBLIC,
+                "Get a file of the canvas",
+                catch_all=True,
+                media_type="*/*",
+            ),
         ]
 
     async def redirect_to_canvas(self, _request: Request) -> Response:
@@ -58,48 +55,19 @@ class CanvasRoutes:
         if path.startswith("assets/"):
             raise RouteNotFound
         if "index.html" not in self._files:
-            return Response(
-                _NOT_BUILT_PAGE, 503, content_type=_CONTENT_TYPES["html"], content_security_policy=_CONTENT_POLICY
-            )
+            kind = packaged_files.content_type("index.html")
+            return Response(_NOT_BUILT_PAGE, 503, content_type=kind, content_security_policy=_CONTENT_POLICY)
         return self._file_response("index.html", encodings)
 
     def _file_response(self, path: str, encodings: bytes) -> Response:
         cache_header = _CACHE_FOREVER if path.startswith("assets/") else _REVALIDATE
-        headers = [cache_header, (b"vary", b"accept-encoding")]
-        content = self._files[path]
-        usable = _accepted_encodings(encodings)
-        for name, suffix in _ENCODINGS:
-            if name in usable and path + suffix in self._files:
-                content = self._files[path + suffix]
-                headers.append((b"content-encoding", name))
-                break
-        kind = _CONTENT_TYPES.get(path.rpartition(".")[2], b"application/octet-stream")
+        content, encoding_headers = packaged_files.negotiate(self._files, path, encodings)
+        headers = [cache_header, *encoding_headers]
+        kind = packaged_files.content_type(path)
         # control: canvas-answer-policy
         return Response(content, headers=tuple(headers), content_type=kind, content_security_policy=_CONTENT_POLICY)
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
         """Return all files by path, read at the first request (less than a megabyte)."""
-        folder = package_resources.PACKAGE_FOLDER / "canvas_assets"
-        return dict(_read_files(folder, "")) if folder.is_dir() else {}
-
-
-def _accepted_encodings(accepted: bytes) -> set[bytes]:
-    """Return the encodings that a client accepts, without those of weight 0."""
-    usable = set()
-    for each in accepted.lower().replace(b" ", b"").split(b","):
-        name, _, weight = each.partition(b";q=")
-        if not weight or weight.strip(b"0."):
-            # `q=0`, in any spelling, rejects an encoding.
-            usable.add(name)
-    return usable
-
-
-def _read_files(folder: Path, prefix: str) -> list[tuple[str, bytes]]:
-    found = []
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            found += _read_files(entry, f"{prefix}{entry.name}/")
-        else:
-            found.append((prefix + entry.name, entry.read_bytes()))
-    return found
+        return packaged_files.read_files(package_resources.PACKAGE_FOLDER / "canvas_assets")

@@ -1,11 +1,18 @@
-"""Error table for clients: class -> code -> HTTP status -> JSON-RPC code. docs/errors.md is generated from it."""
+"""Error table for clients: class, code, HTTP status, JSON-RPC code. docs/reference/errors.md is generated from it."""
 
 from typing import Any, NamedTuple
 
 import msgspec
 
+from molecule_core.approvals import errors as approval_errors
 from molecule_core.common import errors
 from molecule_core.common.errors import MoleculeError
+from molecule_core.delegations import errors as delegation_errors
+from molecule_core.live_turns import errors as live_turn_errors
+from molecule_core.memory import errors as memory_errors
+from molecule_core.messages import errors as message_errors
+from molecule_core.runners import errors as runner_errors
+from molecule_core.threads import errors as thread_errors
 
 
 class ErrorMapping(NamedTuple):
@@ -36,8 +43,10 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.MissingCredential: ErrorMapping("missing_credential", 401, _SERVER),
     errors.InvalidCredential: ErrorMapping("invalid_credential", 401, _SERVER),
     errors.InvalidLogin: ErrorMapping("invalid_login", 401, _SERVER),
+    errors.OtherSession: ErrorMapping("other_session", 409, _SERVER),
     errors.CrossOrigin: ErrorMapping("cross_origin", 403, _SERVER),
     errors.CredentialNotAccepted: ErrorMapping("credential_not_accepted", 403, _SERVER),
+    errors.TokenOfOtherWorkspace: ErrorMapping("token_of_other_workspace", 403, _SERVER),
     errors.InsufficientRole: ErrorMapping("role_too_low", 403, _SERVER),
     errors.InvalidCaller: ErrorMapping("invalid_caller", 403, _SERVER),
     errors.CommunicationDenied: ErrorMapping("may_not_talk", 403, _SERVER),
@@ -55,6 +64,7 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.A2AVersionNotSupported: ErrorMapping("a2a_version_not_supported", 400, -32009),
     errors.MessageIdReused: ErrorMapping("message_id_reused", 409, _INVALID_PARAMS),
     errors.InboxFull: ErrorMapping("inbox_full", 429, _SERVER),
+    message_errors.StorageFull: ErrorMapping("storage_full", 507, _SERVER),
     errors.ChainFrozen: ErrorMapping("chain_frozen", 429, _SERVER),
     errors.ChainEnded: ErrorMapping("chain_ended", 409, _SERVER),
     errors.ChainNotFrozen: ErrorMapping("chain_not_frozen", 409, _SERVER),
@@ -69,6 +79,7 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.AttemptRequired: ErrorMapping("attempt_missing", 422, _INVALID_PARAMS),
     errors.UnknownHandle: ErrorMapping("unknown_handle", 404, _SERVER),
     errors.StaleHandle: ErrorMapping("stale_handle", 409, _SERVER),
+    errors.AmbiguousReply: ErrorMapping("ambiguous_reply", 409, _INVALID_PARAMS),
     errors.HandleMismatch: ErrorMapping("handle_of_another", 409, _SERVER),
     errors.NoPendingDraft: ErrorMapping("no_draft", 409, _SERVER),
     errors.UnsafeUrl: ErrorMapping("unsafe_url", 400, _INVALID_PARAMS),
@@ -82,6 +93,7 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.ScopeForbidden: ErrorMapping("scope_forbidden", 403, _SERVER),
     errors.MemoryNotOwned: ErrorMapping("memory_of_another", 403, _SERVER),
     errors.MemoryQuotaExceeded: ErrorMapping("too_many_kept", 409, _SERVER),
+    memory_errors.OrgMemoryFull: ErrorMapping("memory_full", 409, _SERVER),
     errors.SharedFilesForbidden: ErrorMapping("shared_with_children", 403, _SERVER),
     errors.PromptNotReported: ErrorMapping("no_prompt_yet", 404, _SERVER),
     errors.VersionMismatch: ErrorMapping("version_mismatch", 409, _SERVER),
@@ -89,39 +101,42 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.AmbiguousTemplate: ErrorMapping("not_one_template", 400, _INVALID_PARAMS),
     errors.TemplateInUse: ErrorMapping("template_in_use", 409, _SERVER),
     errors.TooManyTemplates: ErrorMapping("too_many_templates", 409, _SERVER),
-    errors.SelfDelegation: ErrorMapping("self_delegation", 422, _INVALID_PARAMS),
-    errors.DelegationLimit: ErrorMapping("delegation_limit", 429, _SERVER),
-    errors.DelegationCycle: ErrorMapping("delegation_cycle", 409, _SERVER),
-    errors.DelegationNotEnded: ErrorMapping("delegation_open", 409, _SERVER),
-    errors.NotTheAssignee: ErrorMapping("not_the_worker", 403, _SERVER),
+    delegation_errors.SelfDelegation: ErrorMapping("self_delegation", 422, _INVALID_PARAMS),
+    delegation_errors.DelegationLimit: ErrorMapping("delegation_limit", 429, _SERVER),
+    delegation_errors.DelegationCycle: ErrorMapping("delegation_cycle", 409, _SERVER),
+    delegation_errors.DelegationNotEnded: ErrorMapping("delegation_open", 409, _SERVER),
+    delegation_errors.NotTheAssignee: ErrorMapping("not_the_worker", 403, _SERVER),
     errors.DecisionRequired: ErrorMapping("decide_instead", 409, _SERVER),
-    errors.SelfApproval: ErrorMapping("own_approval", 403, _SERVER),
-    errors.AlreadyDecided: ErrorMapping("already_decided", 409, _SERVER),
-    errors.ApprovalReassigned: ErrorMapping("approval_moved_on", 409, _SERVER),
-    errors.ApprovalChanged: ErrorMapping("approval_changed", 409, _SERVER),
-    errors.ApprovalEnded: ErrorMapping("approval_ended", 409, _SERVER),
-    errors.NoPendingQuestion: ErrorMapping("nothing_asked", 409, _SERVER),
-    errors.NoHigherApprover: ErrorMapping("nobody_above", 409, _SERVER),
-    errors.TooManyQuestions: ErrorMapping("too_many_questions", 409, _SERVER),
-    errors.ApprovalUsed: ErrorMapping("approval_used", 409, _SERVER),
-    errors.NotApproved: ErrorMapping("not_approved", 409, _SERVER),
-    errors.ApprovalRequired: ErrorMapping("approval_needed", 403, _SERVER),
-    errors.TooManyApprovals: ErrorMapping("too_many_approvals", 409, _SERVER),
-    errors.BaseInstructionsRequired: ErrorMapping("base_missing", 409, _SERVER),
-    errors.ThreadLeased: ErrorMapping("thread_owned", 409, _SERVER),
-    errors.StaleGeneration: ErrorMapping("stale_generation", 409, _SERVER),
-    errors.ThreadClosedError: ErrorMapping("thread_closed", 409, _SERVER),
-    errors.ThreadBusy: ErrorMapping("thread_busy", 409, _SERVER),
-    errors.NoRunningTurn: ErrorMapping("no_turn", 409, _SERVER),
-    errors.TurnMismatch: ErrorMapping("other_turn", 409, _SERVER),
-    errors.TurnNotOpen: ErrorMapping("turn_not_open", 409, _SERVER),
-    errors.ThreadLimit: ErrorMapping("thread_limit", 429, _SERVER),
-    errors.InvalidTask: ErrorMapping("invalid_task", 422, _INVALID_PARAMS),
-    errors.AgentNotFound: ErrorMapping("no_such_agent", 404, _SERVER),
-    errors.RootNotWakeable: ErrorMapping("root_asleep", 403, _SERVER),
-    errors.WaitTargetGone: ErrorMapping("source_lost", 409, _SERVER),
+    approval_errors.SelfApproval: ErrorMapping("own_approval", 403, _SERVER),
+    approval_errors.AlreadyDecided: ErrorMapping("already_decided", 409, _SERVER),
+    approval_errors.ApprovalReassigned: ErrorMapping("approval_moved_on", 409, _SERVER),
+    approval_errors.ApprovalChanged: ErrorMapping("approval_changed", 409, _SERVER),
+    approval_errors.ApprovalEnded: ErrorMapping("approval_ended", 409, _SERVER),
+    approval_errors.NoPendingQuestion: ErrorMapping("nothing_asked", 409, _SERVER),
+    approval_errors.NoHigherApprover: ErrorMapping("nobody_above", 409, _SERVER),
+    approval_errors.TooManyQuestions: ErrorMapping("too_many_questions", 409, _SERVER),
+    approval_errors.ApprovalUsed: ErrorMapping("approval_used", 409, _SERVER),
+    approval_errors.NotApproved: ErrorMapping("not_approved", 409, _SERVER),
+    approval_errors.ApprovalRequired: ErrorMapping("approval_needed", 403, _SERVER),
+    approval_errors.TooManyApprovals: ErrorMapping("too_many_approvals", 409, _SERVER),
+    thread_errors.BaseInstructionsRequired: ErrorMapping("base_missing", 409, _SERVER),
+    thread_errors.ThreadLeased: ErrorMapping("thread_owned", 409, _SERVER),
+    thread_errors.StaleGeneration: ErrorMapping("stale_generation", 409, _SERVER),
+    thread_errors.ThreadClosedError: ErrorMapping("thread_closed", 409, _SERVER),
+    thread_errors.ThreadBusy: ErrorMapping("thread_busy", 409, _SERVER),
+    runner_errors.AgentHasRunner: ErrorMapping("agent_has_runner", 409, _SERVER),
+    live_turn_errors.TurnNotRunning: ErrorMapping("turn_not_running", 409, _SERVER),
+    thread_errors.NoRunningTurn: ErrorMapping("no_turn", 409, _SERVER),
+    thread_errors.TurnMismatch: ErrorMapping("other_turn", 409, _SERVER),
+    thread_errors.TurnNotOpen: ErrorMapping("turn_not_open", 409, _SERVER),
+    thread_errors.ThreadLimit: ErrorMapping("thread_limit", 429, _SERVER),
+    thread_errors.InvalidTask: ErrorMapping("invalid_task", 422, _INVALID_PARAMS),
+    thread_errors.AgentNotFound: ErrorMapping("no_such_agent", 404, _SERVER),
+    thread_errors.RootNotWakeable: ErrorMapping("root_asleep", 403, _SERVER),
+    thread_errors.WaitTargetGone: ErrorMapping("source_lost", 409, _SERVER),
     errors.ServerBusy: ErrorMapping("server_busy", 503, _SERVER),
     errors.StoreUnavailable: ErrorMapping("platform_unavailable", 503, _SERVER),
+    errors.StoreWriteFailed: ErrorMapping("store_write_failed", 503, _SERVER),
     errors.InternalError: ErrorMapping("unexpected", 500, -32603),
 }
 
@@ -135,9 +150,9 @@ JSON_RPC_ERRORS = (
     errors.UnknownHandle,
     errors.StaleHandle,
     errors.HandleMismatch,
-    errors.SelfDelegation,
-    errors.DelegationLimit,
-    errors.DelegationCycle,
+    delegation_errors.SelfDelegation,
+    delegation_errors.DelegationLimit,
+    delegation_errors.DelegationCycle,
     errors.DecisionRequired,
 )
 """Errors that are sent as JSON-RPC errors; all others concern the transport and are sent as HTTP errors."""

@@ -18,15 +18,8 @@ from molecule_core.api.query_parameters import (
     read_text_param,
     string_param,
 )
-from molecule_core.api.routing import (
-    ALL_CREDENTIALS,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
-from molecule_core.common.clock import to_rfc3339
+from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route, WorkspaceScope, json_response
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.common.errors import InsufficientRole, InvalidField
 from molecule_core.common.limits import Limits
 from molecule_core.memory.model import KeyValue, Memory, MemoryDraft, MemoryScope, RecallQuery
@@ -142,9 +135,9 @@ class MemoryRoutes:
         memory_query = query_params(
             LIMIT,
             BEFORE,
-            string_param("q", "Only those that hold all these words."),
-            enum_param("scope", "Only those of this scope.", list(MemoryScope)),
-            string_param("namespace", "Only those of this namespace."),
+            string_param("q", "Only memories with all of these words."),
+            enum_param("scope", "Only memories of this scope.", list(MemoryScope)),
+            string_param("namespace", "Only memories of this namespace."),
         )
         paged = query_params(LIMIT, AFTER)
         matched = query_params(int_param("if_match_version", "Only if it has this version."))
@@ -154,7 +147,7 @@ class MemoryRoutes:
                 memories,
                 self.recall_memories,
                 own,
-                "Recall memories",
+                "List or search memories",
                 None,
                 list[MemoryView],
                 query=memory_query,
@@ -164,21 +157,30 @@ class MemoryRoutes:
                 memories,
                 self.commit_memory,
                 own,
-                "Remember something",
+                "Store a memory",
                 CommitMemoryBody,
                 CommitMemoryResponse,
                 201,
             ),
-            Route("DELETE", one_memory, self.forget_memory, own, "Forget a memory", None, DeletedResponse),
-            Route("GET", keys, self.list_values, own, "The values of a workspace", None, list[EntryView], query=paged),
-            Route("POST", keys, self.put_value, own, "Put a value under a key", PutValueBody, PutValueResponse),
-            Route("GET", one_key, self.get_value, own, "A value under a key", None, EntryView, catch_all=True),
+            Route("DELETE", one_memory, self.forget_memory, own, "Delete a memory", None, DeletedResponse),
+            Route(
+                "GET",
+                keys,
+                self.list_values,
+                own,
+                "List the stored values of a workspace",
+                None,
+                list[EntryView],
+                query=paged,
+            ),
+            Route("POST", keys, self.put_value, own, "Store a value", PutValueBody, PutValueResponse),
+            Route("GET", one_key, self.get_value, own, "Get a stored value", None, EntryView, catch_all=True),
             Route(
                 "DELETE",
                 one_key,
                 self.delete_value,
                 own,
-                "Remove a key",
+                "Delete a stored value",
                 None,
                 DeletedResponse,
                 catch_all=True,
@@ -210,12 +212,7 @@ class MemoryRoutes:
     async def commit_memory(self, request: Request) -> Response:
         """Store a memory, with secrets removed. GLOBAL requires a workspace at the top of the organisation."""
         body = request.parse_body(CommitMemoryBody)
-        draft = MemoryDraft(
-            body.content,
-            _parse_scope(body.scope),
-            body.namespace or "",
-            f"{request.caller.kind.value}:{request.caller.id}",
-        )
+        draft = MemoryDraft(body.content, _parse_scope(body.scope), body.namespace or "", request.caller.key)
         memory, redacted = await self._writer.save_memory(request.workspace.id, draft)
         return json_response(CommitMemoryResponse(memory.id, memory.scope, memory.namespace, redacted), 201)
 
@@ -265,9 +262,11 @@ class MemoryRoutes:
         body = request.parse_body(PutValueBody)
         value, maximum = msgspec.json.encode(body.value), self._limits.memory_value_bytes
         if len(value) > maximum:
-            raise InvalidField(reason=f"value has {len(value)} bytes as JSON; at most {maximum} are taken")
+            raise InvalidField(reason=f"value cannot have {len(value)} bytes as JSON. Use at most {maximum}.")
         if body.ttl_seconds is not None and body.ttl_seconds > self._limits.memory_ttl_seconds:
-            raise InvalidField(reason=f"ttl_seconds may be at most {self._limits.memory_ttl_seconds}")
+            raise InvalidField(
+                reason=f"ttl_seconds cannot be {body.ttl_seconds}. Use at most {self._limits.memory_ttl_seconds}."
+            )
         entry = await self._keys.set_value(
             request.workspace.id,
             body.key,
@@ -276,7 +275,9 @@ class MemoryRoutes:
             if_match_version=body.if_match_version,
         )
         return json_response(
-            PutValueResponse(entry.key, entry.version, _optional_time(entry.expires_at), to_rfc3339(entry.updated_at))
+            PutValueResponse(
+                entry.key, entry.version, to_optional_rfc3339(entry.expires_at), to_rfc3339(entry.updated_at)
+            )
         )
 
     async def delete_value(self, request: Request) -> Response:
@@ -290,7 +291,7 @@ def _parse_scope(text: str) -> MemoryScope:
     try:
         return MemoryScope(text.upper())
     except ValueError:
-        raise InvalidField(reason="scope must be LOCAL, TEAM or GLOBAL") from None
+        raise InvalidField(reason="scope has an unknown value. Use LOCAL, TEAM or GLOBAL.") from None
 
 
 def _entry_view(entry: KeyValue) -> EntryView:
@@ -298,10 +299,6 @@ def _entry_view(entry: KeyValue) -> EntryView:
         key=entry.key,
         value=Raw(entry.value.encode()),
         version=entry.version,
-        expires_at=_optional_time(entry.expires_at),
+        expires_at=to_optional_rfc3339(entry.expires_at),
         updated_at=to_rfc3339(entry.updated_at),
     )
-
-
-def _optional_time(at: int | None) -> str | None:
-    return None if at is None else to_rfc3339(at)

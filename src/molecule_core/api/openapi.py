@@ -11,29 +11,25 @@ _PARAMETER = re.compile(r"{(\w+)}")
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _PROBLEM = {
     "title": "Problem",
-    "description": "Problem details (RFC 9457), and beside them `error`, the same text as `detail`.",
+    "description": "Problem details (RFC 9457), with `error`, the same text as `detail`.",
     "type": "object",
     "properties": {
         **dict.fromkeys(("error", "code", "type", "title", "detail"), _TEXT),
         "status": {
             "type": ["integer", "string"],
-            "description": "The status; `confirmation_required` where that is asked",
+            "description": "HTTP status, or `confirmation_required`.",
         },
     },
     "required": ["error", "code", "type", "title", "status", "detail"],
 }
 _RPC_ERROR = {
     "title": "RpcError",
-    "description": "A refusal in JSON-RPC, where that is what was spoken.",
+    "description": "Error of a JSON-RPC request.",
     "type": "object",
     "properties": {
         "jsonrpc": {"const": "2.0"},
         "id": {"type": ["string", "integer", "number", "null"]},
-        "error": {
-            "type": "object",
-            "properties": {"code": _NUMBER, "message": _TEXT},
-            "required": ["code", "message"],
-        },
+        "error": {"type": "object", "properties": {"code": _NUMBER, "message": _TEXT}, "required": ["code", "message"]},
     },
     "required": ["jsonrpc", "error"],
 }
@@ -64,8 +60,8 @@ def build_document(routes: list[Route], version: str) -> dict[str, Any]:
 def _success_response(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
     """Return the success response. Upgrades, redirects and 204 have no content."""
     if route.status in (101, 204, 302):
-        return {"description": "done"}
-    return {"description": "done", "content": {route.media_type: {"schema": by_shape.get(str(route.response), {})}}}
+        return {"description": "Success."}
+    return {"description": "Success.", "content": {route.media_type: {"schema": by_shape.get(str(route.response), {})}}}
 
 
 def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
@@ -83,27 +79,27 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             str(route.status): _success_response(route, by_shape),
             "4XX": {
-                "description": "refused: `error` says why and what to do",
+                "description": "Rejected. `error` has the reason and what to do.",
                 "content": {"application/json": {"schema": _ERROR_SCHEMA}},
             },
         },
     }
     if route.gone_response is not None:
         either = {"anyOf": [by_shape[str(route.gone_response)], _ERROR_SCHEMA]}
-        gone_response = {"description": "removed, or not there", "content": {"application/json": {"schema": either}}}
+        gone_response = {"description": "Removed or not found.", "content": {"application/json": {"schema": either}}}
         operation["responses"]["404"] = gone_response
     if route.may_accept:
         operation["responses"]["202"] = {
             **_success_response(route, by_shape),
-            "description": "taken; its answer comes later",
+            "description": "Accepted. The response arrives later.",
         }
     if route.may_stream_events:
         event_media = {
             "schema": by_shape.get(str(route.response), {}),
-            "description": "each event holds one such message",
+            "description": "Each event contains one such message.",
         }
         operation["responses"][str(route.status)]["content"]["text/event-stream"] = event_media
-        operation["responses"]["202"] = {"description": "taken; there is nothing to answer"}
+        operation["responses"]["202"] = {"description": "Accepted. There is no response."}
     if route.access.kinds:
         operation["security"] = [{"bearer": []}]
         operation["x-credentials"] = sorted(route.access.kinds)

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from molecule_core.access.model import CredentialKind
+from molecule_core.api.host_context import HostContextReader
 from molecule_core.api.http.response import Response
 from molecule_core.api.routing import (
     ALL_CREDENTIALS,
@@ -18,9 +19,11 @@ from molecule_core.api.routing import (
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InvalidField, PromptNotReported, SharedFilesForbidden
 from molecule_core.common.limits import Limits
+from molecule_core.common.validation import validation_error_text
 from molecule_core.prompts.model import SharedFiles, StoredPrompt
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
+from molecule_core.wire.schemas.host_context import HostContext
 from molecule_core.wire.schemas.prompts import (
     PromptBuild,
     PromptBuildView,
@@ -49,7 +52,10 @@ class PromptReportResponse(msgspec.Struct):
 class PromptRoutes:
     """Routes of shared context and prompts."""
 
-    def __init__(self, writer: PromptWriter, reader: PromptReader, *, limits: Limits) -> None:
+    def __init__(
+        self, writer: PromptWriter, reader: PromptReader, contexts: HostContextReader, *, limits: Limits
+    ) -> None:
+        self._contexts = contexts
         self._writer = writer
         self._reader = reader
         self._limits = limits
@@ -68,21 +74,32 @@ class PromptRoutes:
                 shared,
                 self.share_files,
                 agent,
-                "Share files with one's children",
+                "Share files with child workspaces",
                 SharedFilesBody,
                 SharedContext,
             ),
-            Route("GET", shared, self.get_shared_files, talk, "What a parent shares", None, SharedContext),
+            Route(
+                "GET", shared, self.get_shared_files, talk, "Get the files that a workspace shares", None, SharedContext
+            ),
             Route(
                 "PUT",
                 prompt,
                 self.report_prompt,
                 agent,
-                "Tell the agent's system prompt",
+                "Report the system prompt of an agent",
                 PromptBuild,
                 PromptReportResponse,
             ),
-            Route("GET", prompt, self.get_prompt, own, "The agent's system prompt", None, PromptView),
+            Route(
+                "GET",
+                "/workspaces/{id}/host-context",
+                self.get_host_context,
+                own,
+                "Get what an agent is shown of its surroundings",
+                None,
+                HostContext,
+            ),
+            Route("GET", prompt, self.get_prompt, own, "Get the system prompt of an agent", None, PromptView),
         ]
 
     async def share_files(self, request: Request) -> Response:
@@ -94,7 +111,7 @@ class PromptRoutes:
             try:
                 files = msgspec.convert(value, list[SharedFile])
             except msgspec.ValidationError as error:
-                raise InvalidField(reason=str(error)[:300]) from None
+                raise InvalidField(reason=validation_error_text(error, value=value, shape=list[SharedFile])) from None
         return json_response(
             _shared_context(request.workspace.id, await self._writer.save_shared_files(request.workspace.id, files))
         )
@@ -116,6 +133,13 @@ class PromptRoutes:
 
     def _is_child(self, request: Request) -> bool:
         return self._reader.parent_id_of(request.caller.id) == request.workspace.id
+
+    async def get_host_context(self, request: Request) -> Response:
+        """Return the peers of a workspace and the files that its parent shares.
+
+        MCP servers render them into the instructions of a host.
+        """
+        return json_response(await self._contexts.read_context(request.workspace))
 
     async def report_prompt(self, request: Request) -> Response:
         """Store a prompt and notify people of a new one."""

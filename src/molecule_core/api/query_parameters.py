@@ -1,10 +1,13 @@
 """Query parameters of routes: declared, listed in /openapi.json, and parsed. Others are ignored."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
+from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import InvalidField
 
 _MAX_DIGITS = 19
@@ -54,26 +57,35 @@ def time_param(name: str, description: str) -> QueryParameter:
     return QueryParameter(name, description, {"type": "string", "format": "date-time"})
 
 
+def parse_time(text: str, name: str) -> int:
+    """Parse a time (RFC 3339, with an offset) into microseconds. Raises InvalidField."""
+    try:
+        at: datetime = msgspec.convert(text, Annotated[datetime, Meta(tz=True)])
+    except msgspec.ValidationError:
+        raise InvalidField(reason=f"{name} is not a valid time. Use a form such as 2026-11-21T22:41:07Z.") from None
+    return int(at.timestamp()) * SECOND + at.microsecond
+
+
 def csv_param(name: str, description: str, values: Sequence[str]) -> QueryParameter:
     """Declare a comma-separated list of values."""
     schema = {"type": "array", "items": {"type": "string", "enum": list(values)}}
     return QueryParameter(name, description, schema, {"style": "form", "explode": False})
 
 
-LIMIT = int_param("limit", "So many at most; the server's own limit cuts it.", minimum=1)
-BEFORE = string_param("before", "The id of the row from which to page back.")
-AFTER = string_param("after", "The row behind which to go on.")
-WAIT = int_param("wait", "So many seconds are waited for something to come; the server's own limit cuts it.")
-ORG = string_param("org_id", "Which organisation, for the admin.")
-CONFIRM = bool_param("confirm", "Without true nothing is done, and 409 tells what would be.")
-CONFIRM_NAME = string_param("name", "What a person typed to be sure: it is done only if that is the seat's name now.")
+LIMIT = int_param("limit", "Number of entries; the server's limit applies.", minimum=1)
+BEFORE = string_param("before", "Page backwards from this id.")
+AFTER = string_param("after", "Page forwards from this id.")
+WAIT = int_param("wait", "Seconds to wait for a result; the server's limit applies.")
+ORG = string_param("org_id", "Organisation, for the admin.")
+CONFIRM = bool_param("confirm", "Without true, nothing is changed, and the response (409) lists what would be removed.")
+CONFIRM_NAME = string_param("name", "Name of the workspace, as a confirmation. Rejected if it is not the current name.")
 
 
 def read_text_param(query: Mapping[str, str], name: str) -> str | None:
     """Return a text parameter; None if missing or empty. Raises InvalidField."""
     found = query.get(name)
     if found and "\x00" in found:  # PostgreSQL cannot compare it
-        raise InvalidField(reason=f"{name} holds a NUL character; remove it")
+        raise InvalidField(reason=f"{name} cannot have a NUL character. Remove it.")
     return found or None
 
 
@@ -86,5 +98,15 @@ def read_int_param(query: Mapping[str, str], name: str, *, minimum: int, maximum
     is_plain = found.isascii() and found.isdigit() and len(found) <= _MAX_DIGITS
     value = int(found) if is_plain else None
     if value is None or value < minimum:
-        raise InvalidField(reason=f"{name} must be a whole number of at least {minimum}")  # control: integer-refusal
+        raise InvalidField(
+            reason=f"{name} must be a whole number of at least {minimum}. Use digits only."
+        )  # control: integer-refusal
     return min(value, maximum)
+
+
+def read_state_param(query: Mapping[str, str], allowed: Sequence[str]) -> str | None:
+    """Return the parameter `state`; None if missing. Raises InvalidField if it is not one of those allowed."""
+    state = read_text_param(query, "state")
+    if state is not None and state not in allowed:
+        raise InvalidField(reason=f"state has an unknown value. Use one of: {', '.join(allowed)}.")
+    return state

@@ -8,7 +8,7 @@ import asyncio
 import enum
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from msgspec import Struct, field
@@ -18,9 +18,10 @@ from molecule_core.api.http.rate_limits import RateStatus
 from molecule_core.api.http.response import Response
 from molecule_core.api.query_parameters import QueryParameters
 from molecule_core.api.rate_limits import RateClass
-from molecule_core.common.errors import InvalidField, InvalidJson, MethodNotAllowed, NotFound, RouteNotFound
+from molecule_core.common.errors import BadHttp, InvalidField, InvalidJson, MethodNotAllowed, NotFound, RouteNotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import RouteMeter
+from molecule_core.common.validation import validation_error_text
 from molecule_core.org.model import Workspace
 from molecule_core.wire.protocols import strict_json
 
@@ -30,6 +31,7 @@ _MAX_QUERY_FIELDS = 50
 _MAX_ECHOED_CHARS = 150
 
 PERSON, WORKSPACE, ADMIN = CredentialKind.PERSON, CredentialKind.WORKSPACE, CredentialKind.ADMIN
+RUNNER = CredentialKind.RUNNER
 ALL_CREDENTIALS = frozenset((PERSON, WORKSPACE, ADMIN))
 PERSON_OR_ADMIN = frozenset((PERSON, ADMIN))
 
@@ -51,7 +53,7 @@ class AccessPolicy(Struct, frozen=True):
 
 
 PUBLIC = AccessPolicy(frozenset())
-"""No credential needed. Only for the routes listed in messages.md, item 9."""
+"""No credential needed. Only for health, login, the documents for agents and the files of the canvas."""
 
 
 class Request(Struct):
@@ -66,6 +68,7 @@ class Request(Struct):
     maybe_workspace: Workspace | None = None
     body: bytes = b""
     client_address: str = ""
+    credential_key: str = ""
     rate_status: RateStatus | None = None
     """Rate limit status of the caller."""
     body_stream: AsyncIterator[bytes] | None = None
@@ -79,7 +82,7 @@ class Request(Struct):
     def caller(self) -> Caller:
         """Return the authenticated caller."""
         if self.maybe_caller is None:
-            raise LookupError("nobody has been identified")
+            raise LookupError("the caller is not authenticated")
         return self.maybe_caller
 
     @property
@@ -109,7 +112,7 @@ class Request(Struct):
             text = self.query_string.decode("ascii")
             found = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS)
         except (ValueError, UnicodeError):
-            raise InvalidField(reason="the query string is not valid; percent-encode it as UTF-8") from None
+            raise InvalidField(reason="the query string is not valid. Encode it as UTF-8 with percent signs.") from None
         return {name: value for name, value in found if name in self.route.query}
 
     def header(self, name: bytes) -> str | None:
@@ -127,11 +130,11 @@ class Request(Struct):
             return shape()
         value = self.json()
         if not isinstance(value, dict):
-            raise InvalidJson(reason="it must be an object")
+            raise InvalidJson(reason="it is not an object")
         try:
             return msgspec.convert(value, shape)
         except msgspec.ValidationError as error:
-            raise InvalidField(reason=_shorten_middle(str(error))) from None
+            raise InvalidField(reason=_shorten_middle(validation_error_text(error, value=value, shape=shape))) from None
 
 
 class DeferredResponse(NamedTuple):
@@ -161,10 +164,14 @@ class Route(Struct, frozen=True):
     """Whether the body may be missing; its defaults apply then."""
     allow_removed: bool = False
     """Whether the handler itself handles removed workspaces."""
+    keeps_history: bool = False
+    """Whether people and the admin may read it for a removed workspace too."""
     upgrades: bool = False
     """Whether it upgrades the connection to a WebSocket."""
     rate_class: RateClass = RateClass.REQUEST
     """Rate limit that a call is charged to."""
+    any_host: bool = False
+    """Whether it responds under any host name: probes ask by address."""
     catch_all: bool = False
     """Whether the last path parameter matches all remaining segments."""
     streams_body: bool = False
@@ -194,6 +201,10 @@ class Route(Struct, frozen=True):
 _PARAM_KEY, _CATCH_ALL_KEY = "/", "//"
 
 
+# Clients add a slash to the address of an MCP server that a person has given them.
+_ENDS_OF_CLIENTS = ("/mcp/",)
+
+
 class RouteTable:
     """Routes, and a tree to find one by its path."""
 
@@ -202,7 +213,7 @@ class RouteTable:
         self._tree: dict[str, Any] = {}
         for route in self.routes:
             branch, names = self._tree, []
-            segments = _split_segments(route.path)
+            segments = route.path[1:].split("/") if route.path != "/" else []
             for number, segment in enumerate(segments, 1):
                 key = segment
                 if segment.startswith("{"):
@@ -210,13 +221,21 @@ class RouteTable:
                     key = _CATCH_ALL_KEY if route.catch_all and number == len(segments) else _PARAM_KEY
                 branch = branch.setdefault(key, {})
             if route.method in branch.setdefault("", {}):
-                raise ValueError(f"{route.method} {route.path} stands twice")
+                raise ValueError(f"two routes are declared for {route.method} {route.path}")
             branch[""][route.method] = (route, tuple(names))
 
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
-        """Return the route of a request and its path parameters. Raises RouteNotFound, MethodNotAllowed."""
+    def find(self, method: str, path: bytes) -> tuple[Route, dict[str, str]]:
+        """Return the route of a request and its path parameters. `path`: as in the request target, percent-encoded.
+
+        Raises BadHttp, RouteNotFound, MethodNotAllowed."""
+        try:
+            text = path.decode("ascii")
+            text = unquote(text, errors="strict") if "%" in text else text
+        except UnicodeDecodeError:
+            raise BadHttp from None
         branch, values = self._tree, []
-        segments = _split_segments(path)
+        text = text.removesuffix("/") if text.endswith(_ENDS_OF_CLIENTS) else text
+        segments = text[1:].split("/") if text != "/" else []
         for position, segment in enumerate(segments):
             next_branch = branch.get(segment) if segment else None
             if next_branch is None and segment and _PARAM_KEY in branch:
@@ -236,10 +255,6 @@ class RouteTable:
             raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
         route, names = methods[method]
         return route, {names[0]: values[0]} if len(names) == 1 else dict(zip(names, values, strict=True))
-
-
-def _split_segments(path: str) -> list[str]:
-    return path[1:].split("/") if path != "/" else []
 
 
 def _shorten_middle(text: str) -> str:

@@ -1,13 +1,37 @@
 """Routes about the server itself: health, readiness and the OpenAPI document."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
 from molecule_core.api.http.response import Response
 from molecule_core.api.openapi import build_document
+from molecule_core.api.rate_limits import RateClass
 from molecule_core.api.routing import ALL_CREDENTIALS, PUBLIC, AccessPolicy, Request, Route, json_response
+from molecule_core.common.clock import Clock
+from molecule_core.common.errors import StoreUnavailable, StoreWriteFailed
+
+
+class StoreReadiness(NamedTuple):
+    """What a readiness check asks of the store: a read, within some seconds, and that writes do not fail."""
+
+    read: Callable[[], Awaitable[object]]
+    is_write_failing: Callable[[], bool]
+    clock: Clock
+    seconds: float
+
+    async def check(self) -> None:
+        """Raise StoreUnavailable if the store does not respond in time, StoreWriteFailed if it cannot be written."""
+        reading = asyncio.ensure_future(self.read())
+        if not await self.clock.wait(asyncio.wait((reading,)), self.seconds):
+            reading.cancel()
+            raise StoreUnavailable
+        await reading
+        if self.is_write_failing():
+            raise StoreWriteFailed
 
 
 class SystemRoutes:
@@ -15,7 +39,7 @@ class SystemRoutes:
 
     def __init__(
         self,
-        check_store: Callable[[], Awaitable[object]],
+        readiness: StoreReadiness,
         wakeup_source: Callable[[], str | None],
         *,
         version: str,
@@ -26,7 +50,7 @@ class SystemRoutes:
 
         `wakeup_source`: returns how wake-ups of other processes arrive, or None where there are no other processes.
         """
-        self._check_store = check_store
+        self._readiness = readiness
         self._wakeup_source = wakeup_source
         self._version = version
         self._process = process
@@ -35,9 +59,27 @@ class SystemRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            Route("GET", "/health", self.get_health, PUBLIC, "Whether the process runs"),
-            Route("GET", "/ready", self.get_readiness, PUBLIC, "Whether it can serve: the store answers"),
-            Route("GET", "/openapi.json", self.get_openapi, AccessPolicy(ALL_CREDENTIALS), "This table as OpenAPI 3.1"),
+            Route(
+                "GET",
+                "/health",
+                self.get_health,
+                PUBLIC,
+                "Check that the process is running",
+                rate_class=RateClass.FREE,
+                any_host=True,
+            ),
+            Route(
+                "GET",
+                "/ready",
+                self.get_readiness,
+                PUBLIC,
+                "Check that the server is ready",
+                rate_class=RateClass.FREE,
+                any_host=True,
+            ),
+            Route(
+                "GET", "/openapi.json", self.get_openapi, AccessPolicy(ALL_CREDENTIALS), "Get the OpenAPI 3.1 document"
+            ),
         ]
 
     async def get_health(self, _request: Request) -> Response:
@@ -45,8 +87,8 @@ class SystemRoutes:
         return json_response({"status": "ok", "version": self._version, "process": self._process})
 
     async def get_readiness(self, _request: Request) -> Response:
-        """Report that the store responds. Raises StoreUnavailable (503)."""
-        await self._check_store()
+        """Report that the store responds and can be written. Raises StoreUnavailable, StoreWriteFailed (503)."""
+        await self._readiness.check()
         wakeup_source = self._wakeup_source()
         return json_response(
             {"status": "ready"} if wakeup_source is None else {"status": "ready", "wake_ups": wakeup_source}

@@ -11,31 +11,21 @@ from molecule_core.wire.schemas.approvals import (
     ApprovalDecision,
     ApprovalHistoryEntry,
     ApprovalRule,
+    ApprovalStatus,
     AuthorityGrant,
     Party,
     PolicyReason,
 )
 
+RELAY_SOURCE = "relay"
+"""Source of permission requests of a host that gets only whether it may act."""
+HOST_SOURCE = "host"
+"""Source of permission requests of a host that also gets edits and the reason: nothing is left to write to the agent.
+"""
 APPROVAL = "approval"
 """The kind of an approval's timer; its key is `organisation/approval`."""
 TOOL_ACTION_PREFIX = "tool:"
 """Prefix of actions that are calls of the server's own tools."""
-
-
-class ApprovalStatus(StrEnum):
-    """Status of an approval."""
-
-    PENDING = "pending"
-    INFO = "info_requested"
-    APPROVED = "approved"
-    DENIED = "denied"
-    EXPIRED = "expired"
-    WITHDRAWN = "withdrawn"
-
-    @property
-    def is_ended(self) -> bool:
-        """Return whether the status is final."""
-        return self not in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 
 
 class ApprovalTrigger(StrEnum):

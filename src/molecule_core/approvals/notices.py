@@ -6,83 +6,96 @@ Text of the server comes first, on lines of its own. Text of other parties follo
 
 from typing import Any
 
-from molecule_core.approvals.model import Approval
+from molecule_core.approvals.model import Approval, PartyKind
 from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.text import quote_lines
 from molecule_core.messages.approval_messages import ApprovalMessage
-from molecule_core.messages.model import (
-    INTENT_INFORM,
-    INTENT_REQUEST,
-    KIND_APPROVAL_DECISION,
-    KIND_APPROVAL_REQUEST,
-    KIND_SYSTEM,
-)
-from molecule_core.wire.schemas.approvals import Party
+from molecule_core.wire.schemas.activity import Intent, MessageKind
+from molecule_core.wire.schemas.approvals import ApprovalStatus, Party
 
 
 def request_notice(row: Approval, number: int, answer: str) -> ApprovalMessage:
     """Render the request to the approver. `answer`: the requester's answer to the last question."""
     lines = [
-        f"{row.requester_name} asks for your approval.",
+        f"{row.requester_name} requests your approval.",
         f"Decide with decide_approval: approval_id {row.id}, decision approve, deny, escalate or more_info, "
         f"revision {row.revision}, action_hash {row.action_hash}.",
-        f"Without a decision it goes on to the next one above, and expires at {to_rfc3339(row.expires_at)}.",
+        f"Without your decision, the request escalates to the next approver. It expires at "
+        f"{to_rfc3339(row.expires_at)}.",
         "",
-        f"What {row.requester_name} wants to do:",
+        f"Proposed action of {row.requester_name}:",
         f"Action: {row.action}",
     ]
     lines += [f"Cost: {row.cost:g}"] if row.cost is not None else []
     lines.append(f"Details: {single_line_json(row.effective_details)}")
-    lines += ["", f"Why, in the words of {row.requester_name}:", quote_lines(row.reason)] if row.reason else []
-    lines += ["", f"What {row.requester_name} answers to the question:", quote_lines(answer)] if answer else []
-    return _make_notice(row, number, KIND_APPROVAL_REQUEST, INTENT_REQUEST, row.workspace_id, None, "\n".join(lines))
+    lines += ["", f"Reason given by {row.requester_name}:", quote_lines(row.reason)] if row.reason else []
+    lines += ["", f"Answer of {row.requester_name} to the question:", quote_lines(answer)] if answer else []
+    return _make_notice(
+        row, number, MessageKind.APPROVAL_REQUEST, Intent.REQUEST, row.workspace_id, None, "\n".join(lines)
+    )
 
 
 def question_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage:
     """Render a question to the requester."""
     text = (
-        f"{by.name or 'A person'} wants to know more before deciding on your approval {row.id} ({row.action}). "
-        f"Reply to this message; the approval then goes back to be decided.\n\nThe question:\n{quote_lines(note)}"
+        f"{by.name or 'A person'} has a question about your approval {row.id} ({row.action}). "
+        f"Answer this message. Then {by.name or 'the person'} can decide.\n\nQuestion:\n{quote_lines(note)}"
     )
-    return _make_notice(row, number, KIND_APPROVAL_DECISION, INTENT_REQUEST, *_sender_of(by), text)
+    return _make_notice(row, number, MessageKind.APPROVAL_DECISION, Intent.REQUEST, *_sender_of(by), text)
 
 
 def decision_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage:
     """Render the decision to the requester."""
     outcome_texts = {
-        "approved": f"was approved. Do exactly this, once (action_hash {row.action_hash}), and use the approval first.",
-        "denied": "was denied. Do not do it.",
-        "expired": "has expired without a decision, which means no. Do not do it.",
-        "withdrawn": f"was withdrawn by {by.name or by.kind}. Do not do it.",
+        ApprovalStatus.APPROVED: f"was approved. Do exactly the approved action, once (action_hash {row.action_hash}). "
+        f"If a rule stopped a tool call, repeat the same call with approval_id {row.id}.",
+        ApprovalStatus.DENIED: "was denied. Do not do it.",
+        ApprovalStatus.EXPIRED: "expired without a decision, which counts as denied. Do not do it.",
+        ApprovalStatus.WITHDRAWN: f"was withdrawn by {by.name or by.kind}. Do not do it.",
     }
-    text = f"Your approval {row.id} ({row.action}) {outcome_texts[row.status.value]}"
-    if row.edited is not None and row.status.value == "approved":
-        text += f"\n\nThe details were changed to: {single_line_json(row.edited)}"
+    text = f"Your approval {row.id} ({row.action}) {outcome_texts[row.status]}"
+    if row.edited is not None and row.status is ApprovalStatus.APPROVED:
+        text += f"\n\nThe approver changed the details to: {single_line_json(row.edited)}"
     if note:
-        text += f"\n\n{by.name or 'A person'} says:\n{quote_lines(note)}"
-    return _make_notice(row, number, KIND_APPROVAL_DECISION, INTENT_INFORM, *_sender_of(by), text)
+        text += f"\n\nNote from {by.name or 'a person'}:\n{quote_lines(note)}"
+    return _make_notice(row, number, MessageKind.APPROVAL_DECISION, Intent.INFORM, *_sender_of(by), text)
+
+
+def relayed_decision_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage | None:
+    """Render what the decision of a relayed permission does not say to its host; None if there is nothing.
+
+    The host has the decision itself and acts on it: the agent must not do the action a second time."""
+    lines = []
+    if row.edited is not None and row.status is ApprovalStatus.APPROVED:
+        lines.append(
+            f"{by.name or 'A person'} approved {row.action} only with other details, so your call was denied. "
+            f"The details are: {single_line_json(row.edited)}"
+        )
+    if note and by.kind == PartyKind.PERSON.value:
+        outcome = "approved" if row.status is ApprovalStatus.APPROVED else row.status.value
+        lines.append(f"Note from {by.name or 'a person'} about {row.action} ({outcome}):\n{quote_lines(note)}")
+    if not lines:
+        return None
+    text = "\n\n".join(lines)
+    return _make_notice(row, number, MessageKind.APPROVAL_DECISION, Intent.INFORM, *_sender_of(by), text)
 
 
 def closed_notice(row: Approval, number: int, by: Party) -> ApprovalMessage:
     """Render the notice to a workspace that was asked and need not decide any more."""
     text = (
-        f"The approval {row.id} that {row.requester_name} asked you for ({row.action}) "
-        f"{_CLOSED_TEXTS[row.status.value]}"
-        f"{f' by {by.name}' if by.name and row.status.value != 'expired' else ''}. You have nothing to do."
+        f"The approval {row.id} that {row.requester_name} requested from you ({row.action}) "
+        f"{_CLOSED_TEXTS[row.status]}"
+        f"{f' by {by.name}' if by.name and row.status is not ApprovalStatus.EXPIRED else ''}. No action is needed."
     )
-    return _make_notice(row, number, KIND_SYSTEM, INTENT_INFORM, None, None, text)
+    return _make_notice(row, number, MessageKind.SYSTEM, Intent.INFORM, None, None, text)
 
 
 _CLOSED_TEXTS = {
-    "approved": "was approved",
-    "denied": "was denied",
-    "expired": "has expired without a decision, which means no",
-    "withdrawn": "was withdrawn",
+    ApprovalStatus.APPROVED: "was approved",
+    ApprovalStatus.DENIED: "was denied",
+    ApprovalStatus.EXPIRED: "expired without a decision",
+    ApprovalStatus.WITHDRAWN: "was withdrawn",
 }
-
-
-def quote_lines(text: str) -> str:
-    """Quote each line of another party's text."""
-    return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def single_line_json(details: str) -> str:

@@ -35,7 +35,7 @@ UPDATE approvals SET
     :level_at, settled_at = :settled_at, used_at = :used_at
 WHERE org_id = :org_id AND id = :id;
 
--- name: note_holder
+-- name: record_approver
 -- record that a workspace was asked to decide
 INSERT INTO approval_holders (workspace_id, approval_id, created_at) VALUES (:workspace_id, :approval_id, :created_at)
 ON CONFLICT (workspace_id, approval_id) DO NOTHING;
@@ -91,7 +91,7 @@ WHERE workspace_id = :workspace_id AND (CAST(:status AS TEXT) IS NULL OR status 
     AND (created_at < :before_at OR (created_at = :before_at AND id < :before_id))
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
--- name: approvals_held
+-- name: approvals_to_decide
 -- approvals that a workspace was asked to decide, newest first, before one of them
 SELECT a.org_id, a.id, a.workspace_id, a.requester_name, a.status, a.open, a.revision, a.rev, a.action, a.reason,
     a.proposed, a.edited, a.action_hash, a.cost, a.task_id, a.thread_id, a.source, a.tool, a.risk, a.holder_id, a.holder_name,
@@ -126,8 +126,8 @@ WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: approvals_open_count
--- the number of open approvals of an organisation
-SELECT count(*) FROM approvals WHERE org_id = :org_id AND open = 1;
+-- the number of open approvals of an organisation, and when the oldest was created
+SELECT count(*), min(created_at) FROM approvals WHERE org_id = :org_id AND open = 1;
 
 -- name: approvals_settled_since
 -- the approvals of an organisation that ended since a time, newest first
@@ -139,7 +139,7 @@ FROM approvals
 WHERE org_id = :org_id AND settled_at >= :since
 ORDER BY settled_at DESC, id DESC LIMIT :count;
 
--- name: approvals_of_seat
+-- name: open_approvals_of_workspace
 -- the open approvals that a workspace requested or must decide
 SELECT id FROM approvals
 WHERE org_id = :org_id AND open = 1 AND (workspace_id = :workspace_id OR holder_id = :workspace_id);

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from molecule_core.approvals.model import Approval, ApprovalStatus, approval_wake_key, task_wake_key
+from molecule_core.approvals.model import Approval, approval_wake_key, task_wake_key
 from molecule_core.approvals.policies import PolicyCache
 from molecule_core.approvals.serializers import to_item
 from molecule_core.common.clock import SECOND, Clock
@@ -12,7 +12,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.wire.schemas.approvals import ApprovalItem
+from molecule_core.wire.schemas.approvals import ApprovalItem, ApprovalStatus
 
 OPEN_STATE = "open"
 """A state filter beside the statuses: all that are not decided."""
@@ -75,7 +75,7 @@ class ApprovalReader:
     ) -> list[Approval]:
         """Return what a workspace was asked to decide, newest first, before one of them."""
         own = {"org_id": org_id, "workspace_id": workspace_id}
-        return await self._list_page("approvals_held", own, state, before, count)
+        return await self._list_page("approvals_to_decide", own, state, before, count)
 
     async def involving(
         self, org_id: str, workspace_id: str, state: str | None, before: Approval | None, count: int
@@ -117,10 +117,13 @@ class ApprovalReader:
         rows += [Approval.from_row(row) for row in await self._store.rows("approvals_settled_since", query)]
         return [to_item(row) for row in rows]
 
-    async def count_open(self) -> int:
-        """Return how many approvals of all organisations are open."""
+    async def count_open(self) -> tuple[int, int]:
+        """Return how many approvals of all organisations are open, and the age in seconds of the oldest."""
         queries: list[Params] = [{"org_id": each.id} for each in self._org.orgs()]
-        return sum(rows[0][0] for rows in await self._store.rows_of_each("approvals_open_count", queries))
+        counts = [rows[0] for rows in await self._store.rows_of_each("approvals_open_count", queries)]
+        now = self._clock.now()
+        oldest = min((created_at for _, created_at in counts if created_at is not None), default=now)
+        return sum(count for count, _ in counts), max(0, now - oldest) // SECOND
 
     async def was_used_before(self, workspace_id: str, action: str) -> bool:
         """Return whether a workspace has used an approval for an action of this name."""

@@ -17,6 +17,8 @@ _DELETE_STATEMENTS = ("forget_approval", "forget_approval_holders", "forget_appr
 class ApprovalRetention(RetentionPolicy):
     """Retention of approvals."""
 
+    kinds = ("approvals",)
+
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
         self._org = org

@@ -1,6 +1,6 @@
 """Decisions about approvals: the next approver, valid decisions, use, required approvals. Pure functions.
 
-`TRANSITIONS` is the whole life cycle; docs/approvals.md prints it.
+`TRANSITIONS` is the whole life cycle; docs/explanation/approvals.md prints it.
 """
 
 import hashlib
@@ -13,7 +13,6 @@ import msgspec
 from molecule_core.approvals.model import (
     TOOL_ACTION_PREFIX,
     Approval,
-    ApprovalStatus,
     ApprovalTransitionRule,
     ApprovalTrigger,
     Approver,
@@ -27,10 +26,10 @@ from molecule_core.approvals.model import (
     PartyKind,
     UseCheck,
 )
-from molecule_core.common.clock import SECOND, to_rfc3339
+from molecule_core.common.clock import SECOND, to_optional_rfc3339, to_rfc3339
 from molecule_core.common.limits import Limits
-from molecule_core.org.model import WorkspaceStatus
-from molecule_core.wire.schemas.approvals import ApprovalRule, AuthorityGrant
+from molecule_core.org.model import Workspace, WorkspaceStatus
+from molecule_core.wire.schemas.approvals import ApprovalRule, ApprovalStatus, AuthorityGrant
 
 REQUESTED, ESCALATED = "APPROVAL_REQUESTED", "APPROVAL_ESCALATED"
 INFO_REQUESTED, ANSWERED = "APPROVAL_INFO_REQUESTED", "APPROVAL_ANSWERED"
@@ -62,10 +61,9 @@ TRIGGER_OF_DECISION: Mapping[DecisionKind, ApprovalTrigger] = {
     DecisionKind.MORE_INFO: ApprovalTrigger.QUESTION,
 }
 """The trigger of each decision."""
-_FINAL_DECISIONS = (DecisionKind.APPROVE, DecisionKind.DENY)
 
 UNREACHABLE_REASONS: Mapping[WorkspaceStatus, str] = {
-    WorkspaceStatus.PROVISIONING: "no agent has sat there yet",
+    WorkspaceStatus.PROVISIONING: "no agent has connected yet",
     WorkspaceStatus.OFFLINE: "its agent is offline",
     WorkspaceStatus.AWAITING_AGENT: "its agent is offline",
     WorkspaceStatus.PAUSED: "it is paused",
@@ -73,6 +71,13 @@ UNREACHABLE_REASONS: Mapping[WorkspaceStatus, str] = {
     WorkspaceStatus.REMOVED: "it was removed",
 }
 """Why a workspace with this status is not asked: its agent would not answer in time."""
+
+
+def unreachable_reason(workspace: Workspace, now: int) -> str:
+    """Return why a workspace is not asked; empty if it is."""
+    if workspace.is_limited(now) and not workspace.removed:
+        return f"it is limited until {to_optional_rfc3339(workspace.limited_until)}"
+    return UNREACHABLE_REASONS.get(WorkspaceStatus.REMOVED if workspace.removed else workspace.status, "")
 
 
 # -- decisions ---------------------------------------------------------------------------------------------------------
@@ -89,7 +94,7 @@ def next_approver(approvers: Sequence[Approver], asked_ids: Collection[str]) -> 
         if each.unreachable_reason:
             skipped.append((each, each.unreachable_reason))
         elif each.authority is AuthorityCheck.EXCEEDS:
-            skipped.append((each, "this is beyond its standing authority"))
+            skipped.append((each, "the action exceeds its standing authority"))
         else:
             auto_approves = each.authority is AuthorityCheck.COVERS
             return NextApprover(each, each.is_root and not auto_approves, tuple(skipped), auto_approves)
@@ -148,11 +153,6 @@ def _check_escalation(state: DecisionState, by: Decider, request: DecisionReques
             DecisionCheck.REPEATED if (by.id, request.holder) in state.person_escalations else DecisionCheck.REASSIGNED
         )
     return DecisionCheck.NO_HIGHER_APPROVER if state.holder_id is None else DecisionCheck.VALID
-
-
-def is_final_decision(decision: DecisionKind) -> bool:
-    """Return whether a decision ends the approval."""
-    return decision in _FINAL_DECISIONS
 
 
 def check_use(row: Approval, action_hash: str, now: int, limits: Limits) -> UseCheck:
@@ -285,7 +285,7 @@ def tool_action(tool: str) -> str:
 
 
 def render_table() -> str:
-    """Render the transition table for docs/approvals.md."""
+    """Render the transition table for docs/explanation/approvals.md."""
     header = "| fact | " + " | ".join(f"`{status}`" for status in ApprovalStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in ApprovalStatus)]) + " |"

@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Raw
 
-from molecule_core.approvals.model import Approval, ApprovalStatus, PartyKind
-from molecule_core.common.clock import to_rfc3339
-from molecule_core.wire.schemas.approvals import ApprovalItem, CurrentApprover
+from molecule_core.approvals.model import Approval, PartyKind
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
+from molecule_core.wire.schemas.approvals import ApprovalItem, ApprovalStatus, CurrentApprover
 
 
 def to_item(row: Approval) -> ApprovalItem:
@@ -33,9 +33,9 @@ def to_item(row: Approval) -> ApprovalItem:
         risk=msgspec.json.decode(row.risk, type=list[str]),
         created_at=to_rfc3339(row.created_at),
         expires_at=to_rfc3339(row.expires_at),
-        level_deadline=None if row.level_at is None else to_rfc3339(row.level_at),
+        level_deadline=to_optional_rfc3339(row.level_at),
         decided=row.decision,
-        used_at=None if row.used_at is None else to_rfc3339(row.used_at),
+        used_at=to_optional_rfc3339(row.used_at),
         policy=row.policies,
         path=row.history,
         message_id=row.message_id,

@@ -3,9 +3,6 @@
 server/composition.py registers them; docs/order.md prints their order.
 """
 
-from collections.abc import Generator
-from typing import Any
-
 from molecule_core.approvals import rules
 from molecule_core.approvals.model import APPROVAL, ApprovalTrigger, PartyKind
 from molecule_core.approvals.transitions import ApprovalTransitions, load_approval
@@ -14,7 +11,7 @@ from molecule_core.common.text import truncate_line
 from molecule_core.messages.approval_messages import approval_id_of
 from molecule_core.messages.events import ApprovalExplained
 from molecule_core.org.model import WorkspacesMoved, WorkspacesRemoved
-from molecule_core.store.database import Changes, ReadQuery, RequestBatch, StepRequest
+from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, WriteSet
 from molecule_core.store.timers import TIMERS_KEY, set_timer
 from molecule_core.wire.schemas.approvals import Party
 
@@ -26,7 +23,7 @@ class ApprovalSubscriber:
         self._transitions = transitions
         self._limits = limits
 
-    def on_explained(self, org_id: str, event: ApprovalExplained) -> Generator[StepRequest, Any, Changes]:
+    def on_explained(self, org_id: str, event: ApprovalExplained) -> CommandSteps[object]:
         """Record the requester's answer to a question and return the approval to the party that asked.
 
         A late answer changes nothing, even if another question is open by then. An expired approval is closed. The
@@ -37,31 +34,33 @@ class ApprovalSubscriber:
             or rules.TRANSITIONS[ApprovalTrigger.ANSWER, row.status] is None
             or row.question_seq != event.seq
         ):
-            return Changes()
+            return WriteSet(None)
         uow = self._transitions.unit_of_work(row)
         # The answering command has closed the question already.
         uow.update(question_seq=None)
         if rules.is_expired(row, uow.now):
             yield from self._transitions.expire(uow)
-            return uow.to_changes(self._transitions.meter)
+            return uow.to_write_set(self._transitions.meter)
         by = Party(PartyKind.WORKSPACE.value, row.workspace_id, row.requester_name)
         text = truncate_line(event.text, self._limits.approval_text_length)
         yield from self._transitions.record_answer(uow, by, text, None)
-        return uow.to_changes(self._transitions.meter)
+        return uow.to_write_set(self._transitions.meter)
 
-    def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
+    def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> CommandSteps[object]:
         """Schedule an immediate check of every open approval that the removed workspaces requested or must decide."""
         return (yield from self._schedule_checks(org_id, event.ids, event.at))
 
-    def on_workspaces_moved(self, org_id: str, event: WorkspacesMoved) -> Generator[StepRequest, Any, Changes]:
+    def on_workspaces_moved(self, org_id: str, event: WorkspacesMoved) -> CommandSteps[object]:
         """Schedule an immediate check of the moved workspaces' approvals, whose approvers may be others now."""
         return (yield from self._schedule_checks(org_id, event.ids, event.at))
 
-    def _schedule_checks(
-        self, org_id: str, workspace_ids: tuple[str, ...], at: int
-    ) -> Generator[StepRequest, Any, Changes]:
+    def _schedule_checks(self, org_id: str, workspace_ids: tuple[str, ...], at: int) -> CommandSteps[object]:
         found = yield RequestBatch(
-            [ReadQuery("approvals_of_seat", {"org_id": org_id, "workspace_id": each}) for each in workspace_ids]
+            [
+                ReadQuery("open_approvals_of_workspace", {"org_id": org_id, "workspace_id": each})
+                for each in workspace_ids
+            ]
         )
         ids = dict.fromkeys(row[0] for rows in found for row in rows)
-        return Changes([set_timer(APPROVAL, f"{org_id}/{each}", at) for each in ids], (), (TIMERS_KEY,) if ids else ())
+        timers = [set_timer(APPROVAL, f"{org_id}/{each}", at) for each in ids]
+        return WriteSet(None, timers, notify=(TIMERS_KEY,) if ids else ())

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from molecule_core.approvals import rules
 from molecule_core.approvals.model import (
     APPROVAL,
+    HOST_SOURCE,
+    RELAY_SOURCE,
     Approval,
-    ApprovalStatus,
     ApprovalTrigger,
     Approver,
     NextApprover,
@@ -19,23 +20,34 @@ from molecule_core.approvals.model import (
     approval_wake_key,
     task_wake_key,
 )
-from molecule_core.approvals.notices import closed_notice, decision_notice, question_notice, request_notice
+from molecule_core.approvals.notices import (
+    closed_notice,
+    decision_notice,
+    question_notice,
+    relayed_decision_notice,
+    request_notice,
+)
 from molecule_core.approvals.policies import PolicyCache
 from molecule_core.approvals.serializers import to_item
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter
+from molecule_core.common.text import encode_json
 from molecule_core.messages.approval_messages import ApprovalMessage, ApprovalMessages
-from molecule_core.messages.obligations.model import MessageChanges
-from molecule_core.org.model import Workspace, WorkspaceStatus
+from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Changes, JournalEvent, ReadQuery, StepRequest, WriteSet
+from molecule_core.store.database import JournalEvent, ReadQuery, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
-from molecule_core.wire.schemas.approvals import ApprovalDecision, ApprovalHistoryEntry, DecidedBy, Party, PolicyReason
+from molecule_core.wire.schemas.approvals import (
+    ApprovalDecision,
+    ApprovalHistoryEntry,
+    ApprovalStatus,
+    DecidedBy,
+    Party,
+    PolicyReason,
+)
 
-Statement = tuple[str, Params]
 SERVER_PARTY = Party(PartyKind.SERVER.value, "server", "Molecule")
 CLOCK_PARTY = Party(PartyKind.CLOCK.value, "clock", "the clock")
 ANY_PERSON = Party(PartyKind.PERSON.value, "", "")
@@ -58,9 +70,7 @@ class ApprovalUnitOfWork:
         self.is_ended = False
         self._is_new = is_new
         self._is_orphan = is_orphan
-        self._writes = list[Statement]()
-        self._events = list[JournalEvent]()
-        self._notify: tuple[str, ...] = ()
+        self._changes = WriteSet(None)
 
     def update(self, **changes: Any) -> None:
         """Change columns of the row."""
@@ -69,21 +79,19 @@ class ApprovalUnitOfWork:
     def add_history(self, what: str, by: Party, holder: Party | None = None, *, why: str = "", note: str = "") -> None:
         """Append an entry to the history."""
         entry = ApprovalHistoryEntry(to_rfc3339(self.now), what, by, holder, why, note)
-        self.update(path=_encode_json([*self.row.history, entry]))
+        self.update(path=encode_json([*self.row.history, entry]))
 
     def add_policy(self, kind: str, text: str) -> None:
         """Append a reason why the approval is handled as it is."""
-        self.update(policy=_encode_json([*self.row.policies, PolicyReason(kind, text)]))
+        self.update(policy=encode_json([*self.row.policies, PolicyReason(kind, text)]))
 
-    def add_changes(self, changes: MessageChanges) -> None:
+    def add_changes(self, changes: WriteSet[object]) -> None:
         """Add changes of messages."""
-        self._writes += changes.writes
-        self._events += changes.events
-        self._notify += changes.notify
+        self._changes += changes
 
     def write(self, *statements: Statement) -> None:
         """Add statements."""
-        self._writes += statements
+        self._changes += WriteSet(None, statements)
 
     def emit(self, event: str, *workspace_ids: str | None) -> None:
         """Emit the current state to persons, the requester and these workspaces, as a new `rev`."""
@@ -91,26 +99,22 @@ class ApprovalUnitOfWork:
         payload = msgspec.json.encode(to_item(self.row))
         for each in dict.fromkeys((self.row.workspace_id, *workspace_ids)):
             if each is not None:
-                # control: approval-event
-                self._events.append(JournalEvent(event, each, APPROVAL, self.row.id, self.row.rev, payload, self.now))
+                journal_event = JournalEvent(event, each, APPROVAL, self.row.id, self.row.rev, payload, self.now)
+                self._changes += WriteSet(None, events=[journal_event])  # control: approval-event
 
-    def to_changes(self, meter: ApprovalMeter) -> Changes:
-        """Return everything as the changes of a subscriber."""
+    def to_write_set(self, meter: ApprovalMeter) -> WriteSet[Approval]:
+        """Return everything, with the new row."""
         due = rules.next_check_at(self.row)
         due = self.now if due is not None and self._is_orphan else due
         timer_write: Statement = (
             cancel_timer(APPROVAL, self.row.key) if due is None else set_timer(APPROVAL, self.row.key, due)
         )
         save_write: Statement = ("insert_approval" if self._is_new else "save_approval", self.row)
-        notify = (approval_wake_key(self.row.org_id, self.row.id), org_key(self.row.org_id), TIMERS_KEY, *self._notify)
-        notify += () if self.row.task_id is None else (task_wake_key(self.row.org_id, self.row.task_id),)
+        notify = (approval_wake_key(self.row.org_id, self.row.id), org_key(self.row.org_id), TIMERS_KEY)
+        task_keys = () if self.row.task_id is None else (task_wake_key(self.row.org_id, self.row.task_id),)
         after_commit = partial(meter.count_end, self.row.status.value) if self.is_ended else None
-        return Changes([save_write, timer_write, *self._writes], self._events, notify, after_commit=after_commit)
-
-    def to_write_set(self, meter: ApprovalMeter) -> WriteSet[Approval]:
-        """Return everything as the write set of a command."""
-        changes = self.to_changes(meter)
-        return WriteSet(self.row, [*changes.writes], [*changes.events], changes.notify, changes.after_commit)
+        saved = WriteSet(self.row, [save_write, timer_write], notify=notify + task_keys, after_commit=after_commit)
+        return saved + self._changes
 
 
 class ApprovalTransitions:
@@ -149,9 +153,7 @@ class ApprovalTransitions:
         while workspace is not None and workspace.parent_id is not None:
             workspace = self.org.workspace(workspace.parent_id)
             if workspace is not None:
-                unreachable_reason = rules.UNREACHABLE_REASONS.get(
-                    WorkspaceStatus.REMOVED if workspace.removed else workspace.status, ""
-                )
+                unreachable_reason = rules.unreachable_reason(workspace, self._clock.now())
                 authority = rules.check_authority(
                     self._policy_cache.policies_of(workspace.id).grants, row.action, row.cost, now
                 )
@@ -167,7 +169,7 @@ class ApprovalTransitions:
 
         The previous approver's message is closed."""
         before = uow.row.holder_id
-        yield from self.cancel_messages(uow, why or "somebody else is asked now")
+        yield from self.cancel_messages(uow, why or "another approver is asked now")
         next_approver = rules.next_approver(self.approvers(uow.row), uow.row.asked_ids)
         for each, reason in next_approver.skipped:
             uow.add_history("escalated", SERVER_PARTY, _approver_party(each), why=reason)  # control: escalation-hop
@@ -193,13 +195,13 @@ class ApprovalTransitions:
             holder_id=holder.id,
             holder_name=holder.name,
             level_at=uow.now + self._limits.approval_level_seconds * SECOND,
-            asked=_encode_json(list(dict.fromkeys((*uow.row.asked_ids, holder.id)))),
+            asked=encode_json(list(dict.fromkeys((*uow.row.asked_ids, holder.id)))),
         )
         why = "a person is asked at the same time" if uow.row.for_person else ""
         uow.add_history("asked", SERVER_PARTY, _approver_party(holder), why=why)
         uow.write(
             (
-                "note_holder",
+                "record_approver",
                 {"workspace_id": holder.id, "approval_id": uow.row.id, "created_at": uow.row.created_at},
             )
         )
@@ -213,9 +215,9 @@ class ApprovalTransitions:
         self, uow: ApprovalUnitOfWork, workspace: Workspace, notice: ApprovalMessage
     ) -> Generator[StepRequest, Any, int]:
         inserted = yield from self._approval_messages.insert_message(workspace, notice)
-        uow.add_changes(inserted.changes)
+        uow.add_changes(inserted)
         uow.update(messages=uow.row.messages + 1)
-        return inserted.seq
+        return inserted.result.seq
 
     def cancel_messages(
         self, uow: ApprovalUnitOfWork, why: str, *, by: str | None = None
@@ -249,12 +251,12 @@ class ApprovalTransitions:
             uow.add_changes(
                 (
                     yield from self._approval_messages.close_message(
-                        holder, row.message_seq, "asked for more", answered=True
+                        holder, row.message_seq, "more information was requested", answered=True
                     )
                 )
             )
             uow.update(message_seq=None)
-        uow.update(status=ApprovalStatus.INFO, asker=_encode_json(by), level_at=None)  # control: question-stops-clock
+        uow.update(status=ApprovalStatus.INFO, asker=encode_json(by), level_at=None)  # control: question-stops-clock
         uow.update(for_person=int(bool(row.for_person) or by.kind == PartyKind.PERSON.value))
         uow.add_history(
             "info_requested", by, Party(PartyKind.REQUESTER.value, row.workspace_id, row.requester_name), note=note
@@ -277,7 +279,7 @@ class ApprovalTransitions:
         holder = next(
             (each for each in self.approvers(uow.row) if each.id == row.holder_id and not each.unreachable_reason), None
         )
-        yield from self.cancel_messages(uow, "it is asked anew", by=row.workspace_id)
+        yield from self.cancel_messages(uow, "it is requested again", by=row.workspace_id)
         if row.holder_id is not None and holder is None:
             yield from self.escalate(uow, rules.ANSWERED)
             return
@@ -323,13 +325,16 @@ class ApprovalTransitions:
             holder_name="",
             level_at=None,
             settled_at=uow.now,
-            decided=_encode_json(decision_entry) if decision_entry else None,
+            decided=encode_json(decision_entry) if decision_entry else None,
         )
         uow.is_ended = True
         requester = self.active_workspace(row.workspace_id)
+        notify_requester = notify_requester and row.source != HOST_SOURCE
         if notify_requester and requester is not None and by.id != requester.id:  # control: requester-informed
-            notice = decision_notice(uow.row, uow.row.messages + 1, party, note)
-            yield from self._send_notice(uow, requester, notice)
+            render = relayed_decision_notice if row.source == RELAY_SOURCE else decision_notice
+            notice = render(uow.row, uow.row.messages + 1, party, note)
+            if notice is not None:
+                yield from self._send_notice(uow, requester, notice)
         for each in row.asked_ids:
             workspace = self.active_workspace(each)
             if workspace is not None and each not in (before, by.id):
@@ -338,7 +343,7 @@ class ApprovalTransitions:
 
     def expire(self, uow: ApprovalUnitOfWork) -> Generator[StepRequest, Any, None]:
         """Close an approval whose time is over."""
-        uow.add_policy("deadline", "nobody has decided in time, which means no")
+        uow.add_policy("deadline", "no decision was made in time, so the request is denied")
         yield from self.close(
             uow, ApprovalTrigger.EXPIRE, DecidedBy(CLOCK_PARTY.kind, CLOCK_PARTY.id, CLOCK_PARTY.name), note=""
         )
@@ -352,7 +357,3 @@ class ApprovalTransitions:
 
 def _approver_party(each: Approver) -> Party:
     return Party(PartyKind.WORKSPACE.value, each.id, each.name)
-
-
-def _encode_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

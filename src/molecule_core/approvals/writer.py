@@ -10,12 +10,24 @@ from typing import Any
 import msgspec
 
 from molecule_core.approvals import rules
+from molecule_core.approvals.errors import (
+    AlreadyDecided,
+    ApprovalChanged,
+    ApprovalEnded,
+    ApprovalReassigned,
+    ApprovalUsed,
+    NoHigherApprover,
+    NoPendingQuestion,
+    NotApproved,
+    SelfApproval,
+    TooManyApprovals,
+    TooManyQuestions,
+)
 from molecule_core.approvals.model import (
     APPROVAL,
     Approval,
     ApprovalRequest,
     ApprovalRequestResult,
-    ApprovalStatus,
     ApprovalTrigger,
     Decider,
     DecisionCheck,
@@ -35,24 +47,10 @@ from molecule_core.approvals.transitions import (
     load_approval,
 )
 from molecule_core.common.clock import Clock, to_rfc3339
-from molecule_core.common.errors import (
-    AlreadyDecided,
-    ApprovalChanged,
-    ApprovalEnded,
-    ApprovalReassigned,
-    ApprovalUsed,
-    MessageIdReused,
-    MoleculeError,
-    NoHigherApprover,
-    NoPendingQuestion,
-    NotApproved,
-    NotFound,
-    SelfApproval,
-    TooManyApprovals,
-    TooManyQuestions,
-)
+from molecule_core.common.errors import MessageIdReused, MoleculeError, NotFound
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
+from molecule_core.common.text import encode_json
 from molecule_core.store.database import (
     Command,
     CommandSteps,
@@ -67,6 +65,7 @@ from molecule_core.store.journal import org_key
 from molecule_core.store.timers import cancel_timer
 from molecule_core.wire.schemas.approvals import (
     ApprovalRule,
+    ApprovalStatus,
     AuthorityGrant,
     DecidedBy,
     Party,
@@ -74,7 +73,7 @@ from molecule_core.wire.schemas.approvals import (
     approval_as_dict,
 )
 
-_NOT_ABOVE = "it is not above any more"
+_NOT_ABOVE = "the approver is no longer above the requester"
 POLICIES_UPDATED = "APPROVAL_POLICIES_UPDATED"
 
 
@@ -141,7 +140,7 @@ class ApprovalWriter:
             thread_id=request.thread_id,
             source=request.source,
             tool=request.tool,
-            risk=_encode_json(request.risk),
+            risk=encode_json(request.risk),
             holder_id=None,
             holder_name="",
             for_person=0,
@@ -151,7 +150,7 @@ class ApprovalWriter:
             message_seq=None,
             question_seq=None,
             asked="[]",
-            policy=_encode_json(request.policy),
+            policy=encode_json(request.policy),
             path="[]",
             decided=None,
             created_at=now,
@@ -169,14 +168,7 @@ class ApprovalWriter:
             key = {"workspace_id": workspace.id, "key": request.key, "approval_id": row.id, "content_hash": content}
             uow.write(("keep_approval_key", key))
         yield from self._transitions.escalate(uow, rules.REQUESTED)
-        write_set = uow.to_write_set(self._transitions.meter)
-        return WriteSet(
-            ApprovalRequestResult(write_set.result),
-            write_set.writes,
-            write_set.events,
-            write_set.notify,
-            write_set.after_commit,
-        )
+        return uow.to_write_set(self._transitions.meter).returning(ApprovalRequestResult(uow.row))
 
     def _find_existing(
         self, request: ApprovalRequest, org_id: str, action_hash: str, content: str, now: int
@@ -219,7 +211,7 @@ class ApprovalWriter:
         if decision is DecisionKind.ESCALATE:
             holder = Party(PartyKind.WORKSPACE.value, row.holder_id or "", row.holder_name)
             uow.add_history("escalated", by, holder, note=decision_input.note)
-            yield from self._transitions.cancel_messages(uow, "it was passed on", by=by.id)
+            yield from self._transitions.cancel_messages(uow, "it was escalated", by=by.id)
             yield from self._transitions.escalate(uow, rules.ESCALATED)
         elif decision is DecisionKind.MORE_INFO:
             if sum(entry.what == "info_requested" for entry in row.history) >= self._limits.approval_questions:
@@ -251,9 +243,9 @@ class ApprovalWriter:
         if check in (DecisionCheck.ALREADY_DECIDED, DecisionCheck.REPEATED):
             raise AlreadyDecided(decided=_decision_text(row), approval=item)
         if check is DecisionCheck.REASSIGNED:
-            raise ApprovalReassigned(what="somebody else is asked now", approval=item)
+            raise ApprovalReassigned(what="another approver is asked now", approval=item)
         if check is DecisionCheck.QUESTION_OPEN:
-            raise ApprovalReassigned(what="a question about it is open; it can be approved or denied", approval=item)
+            raise ApprovalReassigned(what="it has an open question, and can only be approved or denied", approval=item)
         if check is DecisionCheck.CHANGED:
             raise ApprovalChanged(revision=row.revision, action_hash=row.action_hash, approval=item)
         if check is DecisionCheck.NO_HIGHER_APPROVER:
@@ -308,7 +300,7 @@ class ApprovalWriter:
             if found is UseCheck.NOT_APPROVED:
                 raise NotApproved(why=f"it is {known.status}", approval=item)
             if found is UseCheck.EXPIRED:
-                raise NotApproved(why="it was approved too long ago; ask anew", approval=item)
+                raise NotApproved(why="it was approved too long ago", approval=item)
             if found is UseCheck.CHANGED:
                 raise ApprovalChanged(revision=known.revision, action_hash=known.action_hash, approval=item)
             if found is UseCheck.USED:  # control: approval-used-check
@@ -359,9 +351,9 @@ class ApprovalWriter:
                 uow.add_history("escalated", SERVER_PARTY, holder, why=_NOT_ABOVE)
                 yield from self._transitions.escalate(uow, rules.ESCALATED, _NOT_ABOVE)
             elif row.level_at is not None and now >= row.level_at:
-                why = f"it has not decided within {self._limits.approval_level_seconds} s"
+                why = f"it did not decide within {self._limits.approval_level_seconds} s"
                 uow.add_history("escalated", CLOCK_PARTY, holder, why=why)
-                yield from self._transitions.escalate(uow, rules.ESCALATED, "its time is over")
+                yield from self._transitions.escalate(uow, rules.ESCALATED, "the time for this decision is over")
 
     def _is_holder_above(self, row: Approval) -> bool:
         """Return whether the current approver is above the requester in the org tree now."""
@@ -390,8 +382,8 @@ class ApprovalWriter:
             row = {
                 "workspace_id": workspace.id,
                 "org_id": workspace.org_id,
-                "rules": _encode_json(after.rules),
-                "grants": _encode_json(after.grants),
+                "rules": encode_json(after.rules),
+                "grants": encode_json(after.grants),
                 "updated_at": self._clock.now(),
                 "updated_by": by,
             }
@@ -432,7 +424,7 @@ class ApprovalWriter:
         try:
             yield from decide(uow.row)  # nothing changes an expired approval
         except MoleculeError as error:
-            written.error = error
+            return msgspec.structs.replace(written, error=error)
         return written
 
 
@@ -445,7 +437,3 @@ def _decision_text(row: Approval) -> str:
     if decision is None:
         return row.status.value
     return f"{row.status.value} by {decision.by.name or decision.by.kind} at {decision.at}"
-
-
-def _encode_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

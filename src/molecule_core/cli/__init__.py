@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from molecule_core.cli._arguments import encoding_error
-from molecule_core.common.errors import MoleculeError
+from molecule_core.cli._platform import unsupported_reason
+from molecule_core.common.errors import CommandFailed, MoleculeError
+from molecule_core.common.extras import install_advice
 from molecule_core.common.version import VERSION
 
 # Each command is imported only when it is called, so that `--help` and short commands stay fast.
@@ -103,6 +105,12 @@ def _connect() -> click.Command:
     return command
 
 
+def _host_hook() -> click.Command:
+    from molecule_core.cli.host_hook import command
+
+    return command
+
+
 def _inbox_hook() -> click.Command:
     from molecule_core.cli.inbox_hook import command
 
@@ -123,6 +131,18 @@ def _bridge() -> click.Command:
 
 def _agent() -> click.Command:
     from molecule_core.cli.agent import command
+
+    return command
+
+
+def _agents() -> click.Command:
+    from molecule_core.cli.agents import command
+
+    return command
+
+
+def _runner() -> click.Command:
+    from molecule_core.cli.runner import command
 
     return command
 
@@ -193,38 +213,87 @@ def _threads() -> click.Command:
     return command
 
 
+def _ls() -> click.Command:
+    from molecule_core.cli.workspaces import list_workspaces
+
+    return list_workspaces
+
+
+def _send_text() -> click.Command:
+    from molecule_core.cli.workspaces import send_text
+
+    return send_text
+
+
+def _waiting() -> click.Command:
+    from molecule_core.cli.workspaces import list_waiting
+
+    return list_waiting
+
+
+def _workspace() -> click.Command:
+    from molecule_core.cli.workspaces import command
+
+    return command
+
+
+def _people() -> click.Command:
+    from molecule_core.cli.people import command
+
+    return command
+
+
+def _settings() -> click.Command:
+    from molecule_core.cli.settings import command
+
+    return command
+
+
 COMMANDS = {
-    "serve": ("Serve until a signal comes.", _serve),
-    "up": ("Serve, and say how to connect.", _up),
-    "connect": ("Put an agent's host into a seat.", _connect),
-    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
-    "bridge": ("Let a program that is no host of MCP keep a seat.", _bridge),
-    "agent": ("Run an agent of our own.", _agent),
-    "inbox-hook": ("For hooks of a host: name waiting mail.", _inbox_hook),
-    "login-link": ("Print a one-time link into the canvas.", _login_link),
-    "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
-    "org": ("An organisation as a file: plan, apply, export.", _org),
+    "serve": ("Run the server.", _serve),
+    "up": ("Run the server, and print how to open and use it.", _up),
+    "ls": ("List the agents: status, last heard, unread, overdue.", _ls),
+    "say": ("Write a message to an agent.", _send_text),
+    "waiting": ("List mail that waits and answers that are overdue.", _waiting),
+    "workspace": ("Create, pause, resume, remove and rotate workspaces.", _workspace),
+    "people": ("List, invite and remove people.", _people),
+    "connect": ("Connect an agent's host to a workspace.", _connect),
+    "mcp": ("Run the MCP server of an agent on stdio.", _mcp),
+    "bridge": ("Connect a program that is not an MCP host to a workspace.", _bridge),
+    "agent": ("Run an agent from a folder.", _agent),
+    "agents": ("Start, stop and list agents on machines with a runner.", _agents),
+    "runner": ("Start and stop agents on this machine, as operators request.", _runner),
+    "host-hook": ("Pass an event of a host's hook to its agent.", _host_hook),
+    "inbox-hook": ("Print waiting messages, for the hooks of a host.", _inbox_hook),
+    "login-link": ("Print a one-time login link to the canvas.", _login_link),
+    "dead-letters": ("List, requeue and discard undeliverable messages.", _dead_letters),
+    "org": ("Plan, apply and export an organisation as a file.", _org),
     "tool": ("Call a platform tool as a workspace.", _tool),
-    "reply": ("Answer a message, by its reply handle.", _reply),
-    "decline": ("Say that a message will not be answered, and why.", _decline),
-    "delegate": ("Give a peer a task, and wait for its result.", _delegate),
-    "status": ("Tell how a task stands that one gave or was given.", _status),
-    "cancel": ("End a task that one gave.", _cancel),
-    "peers": ("List whom a workspace may talk to.", _peers),
-    "info": ("Tell what the server knows of a workspace.", _info),
-    "admin": ("The server's own token.", _admin),
-    "chains": ("Message chains that ran into a limit.", _chains),
-    "approvals": ("What workspaces ask leave for: look, decide, set rules.", _approvals),
-    "delegations": ("Tasks that workspaces give each other: look, cancel, retry.", _delegations),
-    "threads": ("Conversations of agents: look, start, speak, stop, fork.", _threads),
-    "memory": ("What workspaces remember: list, search, forget.", _memory),
-    "prompt": ("An agent's system prompt: show, diff, watch.", _prompt),
-    "instructions": ("What agents are told with each message: list, set, preview.", _instructions),
-    "backup": ("Copy the store while it is in use.", _backup),
-    "restore": ("Put a copy back.", _restore),
-    "prune": ("Delete what is old and handled now, or say what would go.", _prune),
-    "doctor": ("Look for what is wrong, and say what to do.", _doctor),
+    "reply": ("Answer a message by its reply handle.", _reply),
+    "decline": ("Decline to answer a message, with a reason.", _decline),
+    "delegate": ("Delegate a task to a peer and wait for its result.", _delegate),
+    "status": ("Show the status of a delegated task.", _status),
+    "cancel": ("Cancel a delegated task.", _cancel),
+    "peers": ("List the peers of a workspace.", _peers),
+    "info": ("Show the details of a workspace.", _info),
+    "admin": ("Print the admin token of the server.", _admin),
+    "chains": ("List, release and end chains that reached a limit.", _chains),
+    "approvals": ("Request, list and decide approvals, and set approval rules.", _approvals),
+    "delegations": ("List, cancel and retry delegated tasks.", _delegations),
+    "threads": ("List, start, steer, stop and fork threads.", _threads),
+    "memory": ("List, search and delete the memories of workspaces.", _memory),
+    "prompt": ("Show, compare and watch an agent's system prompt.", _prompt),
+    "instructions": ("List, edit and preview instruction templates.", _instructions),
+    "backup": ("Back up the store while it is in use.", _backup),
+    "restore": ("Restore a backup.", _restore),
+    "prune": ("Delete or count data that is past its retention.", _prune),
+    "settings": ("Show the settings in force.", _settings),
+    "doctor": ("Find problems, and print how to fix them.", _doctor),
 }
+
+
+_EXTRAS = {"asyncpg": "postgres", "nats": "nats", "langchain_core": "langchain", "any_llm": "models"}
+"""Optional packages, and the extra that installs them."""
 
 
 class LazyCommandGroup(click.Group):
@@ -236,6 +305,8 @@ class LazyCommandGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        if (reason := unsupported_reason(name)) is not None:
+            raise CommandFailed(reason=reason)
         gc.disable()  # imported objects stay: scanning them again and again takes a tenth of a server's start
         try:
             return COMMANDS[name][1]()
@@ -250,7 +321,7 @@ class LazyCommandGroup(click.Group):
 @click.group(cls=LazyCommandGroup)
 @click.version_option(VERSION, prog_name="molecule")
 def molecule() -> None:
-    """An organisation of AI agents in which no agent goes silent."""
+    """Run an organisation of AI agents in which no agent goes silent."""
 
 
 def main(args: list[str] | None = None) -> Any:
@@ -259,6 +330,18 @@ def main(args: list[str] | None = None) -> Any:
         return molecule.main(args, prog_name="molecule")
     except MoleculeError as error:
         click.echo(f"molecule: {error.text}", err=True)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        if (extra := _EXTRAS.get(str(error.name).partition(".")[0])) is None:
+            raise
+        click.echo(f"molecule: the package {error.name} is not installed. {install_advice(extra)}", err=True)
+        sys.exit(2)
+    except OSError as error:  # a file of another user, or a full disk, in any command
+        from molecule_core.cli._os_errors import describe_os_error  # imported only for an error
+
+        if (reason := describe_os_error(error)) is None:
+            raise
+        click.echo(f"molecule: {reason}", err=True)
         sys.exit(2)
     except UnicodeEncodeError:  # only here: a path, or an argument of a bridge's program, may be any bytes
         reason = encoding_error(sys.argv[1:] if args is None else args)

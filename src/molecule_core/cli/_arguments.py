@@ -9,5 +9,5 @@ def encoding_error(args: Sequence[str]) -> str | None:
         try:
             each.encode()
         except UnicodeEncodeError:
-            return f"argument {number} is no text in UTF-8; set the terminal to UTF-8, or convert it (iconv -t UTF-8)"
+            return f"argument {number} is not UTF-8. Set the terminal to UTF-8, or convert the text (iconv -t UTF-8)."
     return None

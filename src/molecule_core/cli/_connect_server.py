@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from molecule_core.cli._lookup import find_org_id, find_workspace, match_workspace
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
-from molecule_core.client.org_plan import format_path, row_path
-from molecule_core.common.clock import SystemClock
+from molecule_core.client.contact_file import ContactFile
+from molecule_core.client.host_context_file import CONTEXT_PATH, HostContextFile
+from molecule_core.common.clock import Clock, SystemClock
 from molecule_core.common.errors import CommandFailed
 
 _PRESENCE_EVENTS = ("WORKSPACE_ONLINE", "WORKSPACE_HEARTBEAT", "AGENT_CARD_UPDATED", "TASK_UPDATED")
 _PRESENT_STATUSES = ("online", "degraded")
 _BETWEEN_TRIES_SECONDS = 1.0
+_BETWEEN_READS_SECONDS = 0.2
 _MAX_CHOICES = 10
 
 
@@ -37,46 +41,20 @@ class WorkspaceAccess(NamedTuple):
 
 async def find_or_create_workspace(api: ApiClient, choice: WorkspaceChoice) -> WorkspaceAccess:
     """Return the workspace of a choice; create it if requested. Raises ApiError, NoAnswerError, CommandFailed."""
-    org_id = await _find_org_id(api, choice.org)
+    org_id = None if choice.org is None else await find_org_id(api, choice.org)
     rows: list[dict[str, Any]] = await api.get("/workspaces", org_id=org_id)
-    row = _match_workspace(rows, choice.workspace)
+    row = match_workspace(rows, choice.workspace)
     if row is not None:
         return WorkspaceAccess(row["id"], row["name"])
     if not choice.create:
         names = ", ".join(sorted(each["name"] for each in rows)[:_MAX_CHOICES]) or "none yet"
-        raise CommandFailed(reason=f"there is no seat {choice.workspace!r} (there are: {names}); --create makes it")
+        raise CommandFailed(reason=f"workspace {choice.workspace!r} does not exist (existing: {names}). Use --create.")
     body: dict[str, Any] = {"name": choice.workspace, "runtime": choice.runtime, "external": True, "org_id": org_id}
     if choice.parent is not None:
-        parent = _match_workspace(rows, choice.parent)
-        if parent is None:
-            raise CommandFailed(reason=f"there is no seat {choice.parent!r} that the new one could answer to")
-        body["parent_id"] = parent["id"]
+        body["parent_id"] = find_workspace(rows, choice.parent)["id"]
     created = await api.post("/workspaces", body)
     (token,) = await api.get(f"/workspaces/{created['id']}/tokens")
     return WorkspaceAccess(created["id"], created["name"], created["connection"]["auth_token"], token["id"])
-
-
-async def _find_org_id(api: ApiClient, name: str | None) -> str | None:
-    """Return the id of the organisation with this name; without a name None, for all that the caller can see."""
-    if name is None:
-        return None
-    session = await api.get("/session")
-    orgs = await api.get("/orgs") if session["user"]["kind"] == "admin" else [session["org"]]
-    found = [each["id"] for each in orgs if each["name"] == name]
-    if not found:
-        names = ", ".join(each["name"] for each in orgs)
-        raise CommandFailed(reason=f"there is no organisation named {name!r}; there are: {names}")
-    return str(found[0])
-
-
-def _match_workspace(rows: list[dict[str, Any]], wanted: str) -> dict[str, Any] | None:
-    """Return the workspace with this id, or the only one with this name. Raises CommandFailed."""
-    named = [row for row in rows if row["id"] == wanted] or [row for row in rows if row["name"] == wanted]
-    if len(named) > 1:
-        by_id = {row["id"]: row for row in rows}
-        choices = "; ".join(f"{format_path(row_path(row, by_id))} is {row['id']}" for row in named[:_MAX_CHOICES])
-        raise CommandFailed(reason=f"{len(named)} seats are called {wanted!r}; name one by its id: {choices}")
-    return named[0] if named else None
 
 
 async def create_token(api: ApiClient, workspace: WorkspaceAccess) -> WorkspaceAccess:
@@ -101,44 +79,79 @@ async def is_token_valid(address: str, token: str, workspace_id: str) -> bool:
     return False
 
 
+async def save_context(address: str, workspace: WorkspaceAccess, token_file: Path) -> None:
+    """Keep the surroundings of the workspace, which a host shows at its first start. A failure costs only that."""
+    context_file = HostContextFile.of_workspace(workspace.workspace_id, token_file, token_file.parent)
+    async with ApiClient(address, workspace.token) as api:
+        with suppress(ApiError, NoAnswerError):
+            context_file.save(await api.get(CONTEXT_PATH.format(id=workspace.workspace_id)))
+
+
 class SeenAgent(NamedTuple):
-    """An agent that was seen: number of tools on its card (0: unknown), and whether it was online before."""
+    """An agent that was seen, with the number of its tools (0: unknown)."""
 
     tool_count: int
-    was_present: bool
 
 
-async def wait_for_agent(
-    address: str, token: str, workspace_id: str, seconds: float, on_listening: Callable[[], None]
-) -> SeenAgent | None:
-    """Wait until the agent is online and return it, or None after `seconds`. Raises ApiError.
+class AgentWatch(NamedTuple):
+    """What to wait for: the first contact of a workspace's agent.
+
+    `contact`: where the process of the host confirms it; None: a host without such a process, of which every sign of
+    the workspace's agent is one that comes after the start."""
+
+    address: str
+    token: str
+    workspace_id: str
+    contact: ContactFile | None
+
+
+async def wait_for_agent(watch: AgentWatch, seconds: float, on_listening: Callable[[], None]) -> SeenAgent | None:
+    """Wait until the agent is seen and return it, or None after `seconds`. Raises ApiError.
 
     `on_listening` is called when the event stream is open, and again after an interruption."""
     clock = SystemClock()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), ApiClient(address, token) as api:
-            while True:
-                with suppress(NoAnswerError):
-                    seen = await _watch_for_agent(api, workspace_id, on_listening)
-                    if seen is not None:
-                        return seen
-                # The server was unreachable: pause before the next attempt.
-                await clock.wait(asyncio.get_running_loop().create_future(), _BETWEEN_TRIES_SECONDS)
-    return None
+    tasks = [asyncio.create_task(_watch_events(watch, on_listening, clock))]
+    if watch.contact is not None:
+        tasks.append(asyncio.create_task(_watch_contact(watch.contact, clock)))
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result() if done else None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _watch_for_agent(api: ApiClient, workspace_id: str, on_listening: Callable[[], None]) -> SeenAgent | None:
-    """Return the agent when it is online, or None if the event stream ends before. Raises ApiError, NoAnswerError."""
-    path = f"/workspaces/{workspace_id}"
-    async for frame in api.events():
-        if frame.get("event") in _PRESENCE_EVENTS and frame.get("workspace_id") == workspace_id:
-            return SeenAgent(count_tools((await api.get(path))["agent_card"]), was_present=False)
-        if "event" not in frame:  # the first frame: later events are not missed, so look up the state before it
-            row: dict[str, Any] = await api.get(path)
-            if row["status"] in _PRESENT_STATUSES:
-                return SeenAgent(count_tools(row["agent_card"]), was_present=True)
-            on_listening()
-    return None
+async def _watch_contact(contact: ContactFile, clock: Clock) -> SeenAgent:
+    while (found := contact.read()) is None:
+        await clock.wait(asyncio.get_running_loop().create_future(), _BETWEEN_READS_SECONDS)
+    return SeenAgent(found.tools)
+
+
+async def _watch_events(watch: AgentWatch, on_listening: Callable[[], None], clock: Clock) -> SeenAgent:
+    """Return the agent when an event shows it. Raises ApiError, e.g. when the token was revoked."""
+    was_present: bool | None = None
+    async with ApiClient(watch.address, watch.token) as api:
+
+        async def read_row() -> dict[str, Any]:
+            return dict(await api.get(f"/workspaces/{watch.workspace_id}"))
+
+        while True:
+            with suppress(NoAnswerError):
+                async for frame in api.events():
+                    row = await read_row() if watch.contact is None else {}
+                    is_present = row.get("status") in _PRESENT_STATUSES
+                    if (_is_presence(frame, watch.workspace_id) and row) or (is_present and was_present is False):
+                        return SeenAgent(count_tools(row["agent_card"]))
+                    if "event" not in frame:  # the first frame: what comes now is not missed
+                        was_present = is_present if was_present is None else was_present
+                        on_listening()
+            # The server was unreachable: pause before the next attempt.
+            await clock.wait(asyncio.get_running_loop().create_future(), _BETWEEN_TRIES_SECONDS)
+
+
+def _is_presence(frame: dict[str, Any], workspace_id: str) -> bool:
+    return frame.get("event") in _PRESENCE_EVENTS and frame.get("workspace_id") == workspace_id
 
 
 def count_tools(card: Any) -> int:

@@ -37,7 +37,7 @@ from molecule_core.demo.provisioner import (
 from molecule_core.demo.supervisor import AgentProcess, AgentSupervisor
 from molecule_core.server.composition import Server
 from molecule_core.server.listener import listen_error, serve
-from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder
+from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder, server_admin_token
 from molecule_core.store.sqlite.backup import is_in_use
 
 AGENTS_FOLDER = "agents"
@@ -68,7 +68,7 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> DemoPlan
 
     Raises BadSettings, StateInUse."""
     if settings.database:
-        raise BadSettings(reason="the demo has an SQLite store of its own; leave --database and MOLECULE_DATABASE away")
+        raise BadSettings(reason="the demo cannot use PostgreSQL. Remove --database and MOLECULE_DATABASE.")
     folder = settings.state_folder / DEMO_FOLDER
     old = None if fresh else read_demo_state(folder)
     _check_demo_folder(folder)
@@ -90,11 +90,11 @@ def _check_demo_folder(folder: Path) -> None:
     if not folder.exists():
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise BadSettings(reason=f"{folder} is no folder; move it away, or choose another --state-dir")
+        raise BadSettings(reason=f"{folder} is not a folder. Move it away, or choose another --state-dir.")
     if any(folder.iterdir()) and not (folder / STATE_FILE).is_file():
         raise BadSettings(
-            reason=f"{folder} holds something else than a demo (it has no {STATE_FILE}); "
-            "move it away, or choose another --state-dir"
+            reason=f"{folder} contains files, but no demo (there is no {STATE_FILE}). "
+            "Move it away, or choose another --state-dir."
         )
     if is_in_use(folder):
         raise StateInUse(place=folder)
@@ -133,7 +133,7 @@ def prepare_demo(demo: DemoPlan, *, fresh: bool) -> Server:
         _empty_folder(folder)
     prepare_state_folder(demo.settings)
     write_demo_state(folder, demo.saved_state)
-    return Server(demo.settings, admin_token=ensure_admin_token(demo.settings), first_org=demo.company.name)
+    return Server(demo.settings, admin_token=server_admin_token(demo.settings), first_org=demo.company.name)
 
 
 def _empty_folder(folder: Path) -> None:
@@ -183,7 +183,7 @@ async def _start_agents(demo: DemoPlan, token: str, supervisor: AgentSupervisor,
     except (ApiError, NoAnswerError) as error:
         if await _has_stopped(url):
             return  # a signal arrived during the start
-        raise BadSettings(reason=f"the company could not be seated: {error}") from error
+        raise BadSettings(reason=f"the workspaces of the company cannot be created: {error}") from error
     await announce(_summary_lines(demo, supervisor))
     await supervisor.watch_agents(_report_exit)
 
@@ -219,11 +219,12 @@ def _to_assignment(url: str, placed: PlacedWorkspace, saved: SavedWorkspace, age
 
 
 def _report_exit(agent: AgentProcess) -> None:
-    advice = "Its messages wait for it:"
+    advice = "Its messages wait in its inbox."
     if agent.assignment.seat.host == "push":
-        advice = "What is pushed to it now fails; what comes once it is known to be offline waits for it:"
+        advice = "Pushes to it fail until the server marks it as offline; later messages wait in its inbox."
     click.echo(
-        f"{agent.name} (pid {agent.process.pid}) has ended. {advice} Ctrl-C and `molecule up --demo` start it again."
+        f"{agent.name} (pid {agent.process.pid}) has exited. {advice} "
+        "To start it again, press Ctrl-C and run `molecule up --demo`."
     )
 
 
@@ -236,11 +237,11 @@ def _summary_lines(demo: DemoPlan, supervisor: AgentSupervisor) -> list[str]:
     molecule = shlex.quote(sys.argv[0])
     state = shlex.quote(demo.settings.state_dir)
     return [
-        f"  company      {demo.company.name}: {len(names)} agents, each a process of its own. Kill one and see:",
+        f"  company      {demo.company.name}: {len(names)} agents, one process each. Kill one and watch what happens:",
         *agents,
-        "  try it       write to the first of them: Plan a landing page for our launch",
-        "  add yours    the answer to this has commands to paste:",
+        f"  try it       write to {names[0]}: Plan a landing page for our launch",
+        "  add yours    create a workspace; the response contains commands to paste:",
         f"                 {molecule} admin token --state-dir {state} | sed 's/^/Authorization: Bearer /' |",
         f'                 curl -sS -H @- {demo.settings.url}/workspaces -d \'{{"name": "Mine"}}\'',
-        "  next time    `molecule up --demo` goes on where this one ends; with --fresh it starts over",
+        "  next time    `molecule up --demo` continues where it stopped; add --fresh to start over",
     ]

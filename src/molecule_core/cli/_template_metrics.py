@@ -2,31 +2,24 @@
 
 The command group is in `instructions`."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
 from molecule_core.client.api import ApiClient
 
-_COLUMNS = ("version", "in force", "deliveries", "answered", "declined", "outside", "overdue", "open", "rate", "tokens")
+_COLUMNS = ("version", "active", "deliveries", "answered", "declined", "outside", "overdue", "open", "rate", "tokens")
 
 
-class TemplateClient(Protocol):
-    """A client and the path of an organisation's templates."""
-
-    @property
-    def api(self) -> ApiClient:
-        """Return the client."""
-
-    @property
-    def templates_path(self) -> str:
-        """Return the path of all templates."""
+def templates_path(org_id: str) -> str:
+    """Return the path of an organisation's templates."""
+    return f"/orgs/{org_id}/instruction-templates"
 
 
 @click.argument("template_id")
-async def show_metrics(client: TemplateClient, template_id: str) -> None:
+async def show_metrics(api: ApiClient, org_id: str, template_id: str) -> None:
     """Show the outcomes of the messages that were delivered with each version of a template."""
-    found = await client.api.get(f"{client.templates_path}/{template_id}/figures")
+    found = await api.get(f"{templates_path(org_id)}/{template_id}/figures")
     trial = found["trial"]
     rows = [_COLUMNS, *(_version_row(each, found["version"], trial) for each in found["versions"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -52,20 +45,22 @@ def _format_rate(rate: float | None) -> str:
 
 def _describe_trial(trial: dict[str, Any]) -> str:
     canary, base = (f"{each['good']} of {each['good'] + each['missed']}" for each in (trial["canary"], trial["base"]))
-    summary = f"trial since {trial['since']}: {canary} good beside {base}; a version as good would look so, or worse, "
-    return f"{summary}with a chance of {trial['chance']:.2g}"
+    outcomes = f"canary since {trial['since']}: {canary} good; base version: {base} good"
+    return f"{outcomes}; probability that an equally good version performs this badly or worse: {trial['chance']:.2g}"
 
 
 @click.argument("template_id")
 @click.argument("version", type=click.IntRange(1))
 @click.argument("percent", type=click.IntRange(0, 100))
-async def set_canary(client: TemplateClient, template_id: str, version: int, percent: int) -> None:
-    """Deliver PERCENT of the messages with another version: 0 ends its trial, 100 activates it.
+async def set_canary(api: ApiClient, org_id: str, template_id: str, version: int, percent: int) -> None:
+    """Deliver PERCENT of the messages with another version: 0 ends the trial, 100 activates the version.
 
-    A canary that does worse is ended automatically."""
+    A canary that performs worse is ended automatically."""
     body = {"version": version, "percent": percent}
-    choice = await client.api.post(f"{client.templates_path}/{template_id}/canary", body)
+    choice = await api.post(f"{templates_path(org_id)}/{template_id}/canary", body)
     trial = (
-        "" if choice["canary"] is None else f"; version {choice['canary']} tells {choice['percent']} % of the messages"
+        ""
+        if choice["canary"] is None
+        else f"; version {choice['canary']} is used for {choice['percent']} % of messages"
     )
-    click.echo(f"{template_id}: version {choice['version']} is in force{trial}")
+    click.echo(f"{template_id}: version {choice['version']} is active{trial}")

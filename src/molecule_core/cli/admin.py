@@ -11,15 +11,15 @@ from molecule_core.server.state_folder import ensure_admin_token
 
 @click.group("admin")
 def command() -> None:
-    """The server's own token."""
+    """Print the admin token of the server."""
 
 
 @command.command("token")
 @state_options
 def token(**flags: Any) -> None:
-    """Print the admin token. It opens every organisation: treat it like a root password."""
+    """Print the admin token. It gives access to every organisation: treat it like a root password."""
     settings = load_cli_settings(**flags)
     if not has_admin_token(settings):
-        reason = f"{missing_token_reason(settings)}; name the right --state-dir. A server makes it at its first start"
+        reason = f"{missing_token_reason(settings)}; a server creates it at its first start. Set --state-dir."
         raise CommandFailed(reason=reason)
     click.echo(ensure_admin_token(settings))

@@ -1,4 +1,4 @@
-"""`molecule agent`: runs an agent from a folder. docs/agent-run.md documents its config.yaml."""
+"""`molecule agent`: runs an agent from a folder. docs/reference/configuration.md documents its config.yaml."""
 
 import asyncio
 import logging
@@ -18,20 +18,22 @@ _STATE_FOLDER = ".molecule"
 
 @click.group("agent")
 def command() -> None:
-    """Run an agent of our own."""
+    """Run an agent from a folder, without another host."""
 
 
 @command.command("run")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--once", is_flag=True, help="End when nothing waits and nothing is worked on.")
-@click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
-@click.option("--workspace", help="Which of the workspaces in MOLECULE_WORKSPACES to sit in.")
+@click.option("--once", is_flag=True, help="Exit when there is no waiting message and no work in progress.")
+@click.option(
+    "--until-eof", is_flag=True, help="Exit when standard input ends, for example when the parent process exits."
+)
+@click.option("--workspace", help="Workspace to run as, if MOLECULE_WORKSPACES names several.")
 def run_folder(folder: Path, once: bool, until_eof: bool, workspace: str | None) -> None:
     """Run the agent whose config.yaml, prompts and skills are in FOLDER.
 
-    The environment names its workspace, as for `molecule mcp`. State that must survive a restart is kept in
-    FOLDER/.molecule, unless CONFIGS_DIR names another place. Exit code 0 after a signal, 2 if the configuration is
-    wrong, 3 if the server rejects the token."""
+    The environment names its workspace, as for `molecule mcp`. State that must survive a restart is stored in
+    FOLDER/.molecule, or in the folder that CONFIGS_DIR names. Exit code 0: ended by a signal; 2: the configuration is
+    invalid; 3: the server rejects the token."""
     try:
         environ = {"CONFIGS_DIR": str(folder / _STATE_FOLDER), **os.environ}
         configuration = select_workspace(read_configuration(environ), workspace)

@@ -11,27 +11,30 @@ import msgspec
 
 from molecule_core.cli._client import client_options
 from molecule_core.cli._context import EXIT_REJECTED, JSON_OPTION, print_result, printable_line, run_as_caller
+from molecule_core.cli._lookup import find_optional_org_id, list_orgs
 from molecule_core.cli.tool import read_standard_input, run_tool
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import CommandFailed
 from molecule_core.tools.registry import find_tool
 from molecule_core.tools.schemas.delegations import DEFAULT_RESULT_WAIT_SECONDS, MAX_RESULT_WAIT_SECONDS
+from molecule_core.wire.schemas.approvals import ApprovalStatus
 
 EXIT_OPEN = 3
-_STATES = ("open", "pending", "info_requested", "approved", "denied", "expired", "withdrawn")
+_STATES = ("open", *(each.value for each in ApprovalStatus))
 _DECISIONS = ("approve", "deny", "escalate", "more_info")
 _ROLES = ("requester", "holder", "any")
 _WORKSPACE_OPTION = click.option(
-    "--workspace", help="Whose (its id). As an agent of several workspaces: as which to call."
+    "--workspace",
+    help="Name or id of the workspace. For an agent of several workspaces: the workspace that calls (its id).",
 )
 
 
 @click.group("approvals")
 def command() -> None:
-    """What workspaces ask leave for: look, decide, set rules.
+    """Request, list and decide approvals, and set approval rules.
 
-    Called as the workspace that the environment names (WORKSPACE_ID, ...), else as the owner of this machine's
-    server."""
+    Runs as the workspace in the environment (WORKSPACE_ID and related variables); else as the owner whose token is in
+    MOLECULE_TOKEN; else as the admin of this machine's server."""
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -39,16 +42,20 @@ def command() -> None:
 
 @command.command("list")
 @_WORKSPACE_OPTION
-@click.option("--org", "org_id", help="Of this organisation (its id), where no workspace is named.")
-@click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
-@click.option("--role", type=click.Choice(_ROLES), help="What it asked for, is asked to decide, or both.")
-@click.option("--limit", type=click.IntRange(1, 100), help="At most so many.")
-@click.option("--before", help="Only those before this one (of a workspace), or behind it (of an organisation).")
+@click.option("--org", help="Only approvals of this organisation (name or id), without --workspace.")
+@click.option("--state", type=click.Choice(_STATES), help="Only approvals in this state.")
+@click.option(
+    "--role",
+    type=click.Choice(_ROLES),
+    help="Role of the workspace: requester, holder (it was asked to decide), or any.  [default: any]",
+)
+@click.option("--limit", type=click.IntRange(1, 100), help="Maximum number of approvals.")
+@click.option("--before", help="Page on from this approval (its id).")
 @JSON_OPTION
 @client_options
 def list_approvals(
     workspace: str | None,
-    org_id: str | None,
+    org: str | None,
     state: str | None,
     role: str | None,
     limit: int | None,
@@ -56,15 +63,16 @@ def list_approvals(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """One line each: those of a workspace, newest first; without one, all that wait, oldest first."""
+    """List the approvals of a workspace, newest first. Without --workspace, list all open approvals, oldest first."""
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         if workspace_id:
             path = f"/workspaces/{workspace_id}/approvals"
             page = await api.get(path, state=state, role=role or "any", limit=limit, before=before)
         elif state not in (None, "open") or role is not None:
-            raise CommandFailed(reason="--state and --role need --workspace; without one, those that wait are listed")
+            raise CommandFailed(reason="--state and --role require --workspace. Add --workspace.")
         else:
+            org_id = await find_optional_org_id(api, org)
             page = await api.get("/approvals/pending", org=org_id, limit=limit, after=before)
         print_result(page, as_json, _print_page)
 
@@ -94,7 +102,7 @@ def _print_line(item: dict[str, Any]) -> None:
 @JSON_OPTION
 @client_options
 def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
-    """All about one: what exactly is asked for, and all who had to do with it."""
+    """Show an approval with its details and its escalation path."""
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         print_result(await _find_approval(api, workspace_id, approval_id), as_json, _print_approval)
@@ -106,7 +114,7 @@ async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) ->
     """Return an approval of a workspace; without a workspace, search those that are pending. Raises CommandFailed."""
     if workspace_id:
         return await api.get(f"/workspaces/{workspace_id}/approvals/{approval_id}")
-    for org in await api.get("/orgs"):
+    for org in await list_orgs(api):
         after = None
         while True:
             page = await api.get("/approvals/pending", org=org["id"], after=after)
@@ -116,7 +124,9 @@ async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) ->
             if page["reached_end"]:
                 break
             after = page["approvals"][-1]["approval_id"]
-    raise CommandFailed(reason=f"approval {approval_id} does not wait; name who asked with --workspace to see it")
+    raise CommandFailed(
+        reason=f"approval {approval_id} is not open. Name the workspace that requested it with --workspace."
+    )
 
 
 def _print_approval(item: dict[str, Any]) -> None:
@@ -139,26 +149,26 @@ def _print_approval(item: dict[str, Any]) -> None:
 
 @command.command("request")
 @click.argument("action")
-@click.option("--reason", required=True, help="Why, so that it stands alone; - reads it from standard input.")
-@click.option("--details", default="{}", help="Exactly what would be done, a JSON object.")
-@click.option("--cost", type=click.FloatRange(0, float("inf"), max_open=True), help="What it costs.")
+@click.option("--reason", required=True, help="Reason, understandable without further context (- for standard input).")
+@click.option("--details", default="{}", help="Exact details of the action, as a JSON object.")
+@click.option("--cost", type=click.FloatRange(0, float("inf"), max_open=True), help="Cost of the action.")
 @click.option(
-    "--expires", "expires_in", type=click.IntRange(1), help="Seconds after which it is denied if nobody has decided."
+    "--expires", "expires_in", type=click.IntRange(1), help="Seconds until the request expires without approval."
 )
-@click.option("--task", "task_id", help="The task_id of the delegated task that it is for.")
+@click.option("--task", "task_id", help="The task_id of the delegated task that needs the approval.")
 @click.option(
     "--wait",
     type=click.IntRange(0, MAX_RESULT_WAIT_SECONDS),
     default=DEFAULT_RESULT_WAIT_SECONDS,
-    help="Seconds to wait.  [default: 20]",
+    help="Seconds to wait for the decision.  [default: 20]",
 )
-@click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
+@click.option("--workspace", help="Workspace that calls, if MOLECULE_WORKSPACES names several.")
 @JSON_OPTION
 def request(action: str, reason: str, details: str, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Ask for an approval, and wait for the decision. (The tool request_approval.)
+    """Request an approval and wait for the decision. (Tool: request_approval.)
 
-    Exit code 0 if it is approved; 1 if it is not, or was rejected; 2 for wrong arguments; 3 if there is no decision
-    yet: it will arrive in the inbox."""
+    Exit code 0: approved; 1: not approved, or the request was rejected; 2: invalid arguments; 3: no decision yet, and
+    it will be delivered to the inbox."""
     request_reason = read_standard_input() if reason == "-" else reason
     arguments = {"action": action, "reason": request_reason, "details": _decode_json(details, "--details"), **more}
     spec = find_tool("request_approval")
@@ -166,7 +176,7 @@ def request(action: str, reason: str, details: str, workspace: str | None, as_js
         raise LookupError("request_approval")
     result = run_tool(spec, arguments, workspace)
     print_result(result, as_json, _print_receipt)
-    sys.exit((0 if result["status"] == "approved" else EXIT_REJECTED) if result["settled"] else EXIT_OPEN)
+    sys.exit((0 if result["status"] == ApprovalStatus.APPROVED else EXIT_REJECTED) if result["settled"] else EXIT_OPEN)
 
 
 def _print_receipt(result: dict[str, Any]) -> None:
@@ -205,14 +215,14 @@ def _print_used(result: dict[str, Any]) -> None:
 @command.command("answer")
 @click.argument("approval_id")
 @click.argument("text", required=False)
-@click.option("--details", help="What it asks for now, a JSON object; left out: the same.")
+@click.option("--details", help="New details of the action, as a JSON object.  [default: unchanged]")
 @_WORKSPACE_OPTION
 @JSON_OPTION
 @client_options
 def answer(
     approval_id: str, text: str | None, details: str | None, workspace: str | None, as_json: bool, **flags: Any
 ) -> None:
-    """Answer the question of who is to decide. TEXT is read from standard input if it is - or left out."""
+    """Answer a question about a request. Without TEXT, or with -, the answer is read from standard input."""
     body: dict[str, Any] = {"text": read_standard_input() if text in (None, "-") else text}
     if details is not None:
         body["details"] = _decode_json(details, "--details")
@@ -221,12 +231,12 @@ def answer(
 
 @command.command("withdraw")
 @click.argument("approval_id")
-@click.option("--note", default="", help="Why.")
+@click.option("--note", default="", help="Reason.")
 @_WORKSPACE_OPTION
 @JSON_OPTION
 @client_options
 def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
-    """Take a request back."""
+    """Withdraw a request."""
     _call_as_requester(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)  # control: withdraw-note
 
 
@@ -237,7 +247,7 @@ def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, 
 @JSON_OPTION
 @client_options
 def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
-    """Use an approval, right before the action: it works once, for exactly the action that was approved."""
+    """Use an approval right before the action. It can be used once, for exactly the approved action."""
     _call_as_requester(approval_id, "use", {"action_hash": action_hash}, workspace, as_json, flags)
 
 
@@ -247,10 +257,10 @@ def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool
 @command.command("decide")
 @click.argument("approval_id")
 @click.argument("decision", type=click.Choice(_DECISIONS))
-@click.option("--note", default="", help="Why, or the question; whoever asked reads it.")
-@click.option("--details", help="With approve: the whole details instead of the proposed ones, a JSON object.")
-@click.option("--revision", type=click.IntRange(1), help="Of what is decided about, as it was shown.")
-@click.option("--action-hash", help="Of what is decided about, as it was shown.")
+@click.option("--note", default="", help="Reason or question. The requesting agent reads it.")
+@click.option("--details", help="With approve: complete details, as a JSON object, that replace the proposed ones.")
+@click.option("--revision", type=click.IntRange(1), help="Revision that you reviewed, as printed by `show`.")
+@click.option("--action-hash", help="Hash of the action that you reviewed, as printed by `show`.")
 @_WORKSPACE_OPTION
 @JSON_OPTION
 @client_options
@@ -267,18 +277,18 @@ def decide(
 ) -> None:
     """Decide on an approval.
 
-    If it has changed since it was first requested, give its revision and action_hash, as printed by `show`."""
+    If the request has changed since it was created, --revision and --action-hash are required."""
     body: dict[str, Any] = {"decision": decision, "note": note}
     if details is not None:
         body["details"] = _decode_json(details, "--details")
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         item = await _find_approval(api, workspace_id, approval_id)
-        is_open = item["status"] in _STATES[1:3]
+        is_open = item["status"] in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
         if is_open and item["revision"] > 1 and not (revision and action_hash):
             raise CommandFailed(
-                reason="it has changed since it was first asked for; look at it with show, then give "
-                "--revision and --action-hash"
+                reason=f"the request has changed (now revision {item['revision']}). "
+                "Review it with show, then set --revision and --action-hash."
             )
         about = {"revision": revision or item["revision"], "action_hash": action_hash or item["action_hash"]}
         path = f"/workspaces/{workspace_id or item['workspace_id']}/approvals/{approval_id}/decide"
@@ -291,15 +301,17 @@ def decide(
 
 
 def _setting_command(name: str, path: str, member: str, about: str, example: str) -> click.Command:
-    @click.command(name, help=f"{about} Without --set they are shown. Only an owner or operator sets them.")
+    @click.command(name, help=f"{about} WORKSPACE is a name or an id. Setting requires an owner or operator.")
     @click.argument("workspace", required=False)
-    @click.option("--set", "given", help=f"A JSON list that takes the place of all, such as {example}; - reads it.")
+    @click.option(
+        "--set", "given", help=f"JSON list that replaces all {member}, such as {example} (- for standard input)."
+    )
     @JSON_OPTION
     @client_options
     def setting(workspace: str | None, given: str | None, as_json: bool, **flags: Any) -> None:
         async def work(api: ApiClient, workspace_id: str) -> None:
             if not workspace_id:
-                raise CommandFailed(reason="name the workspace")
+                raise CommandFailed(reason="no workspace is named. Add the name or the id of a workspace.")
             where = f"/workspaces/{workspace_id}/{path}"
             if given is None:
                 print_result(await api.get(where), as_json, show_all)
@@ -325,7 +337,7 @@ command.add_command(
         "rules",
         "approval-rules",
         "rules",
-        "What a workspace needs leave for.",
+        "Show or set the actions of a workspace that require an approval.",
         '[{"action": "tool:broadcast_message"}]',
     )
 )
@@ -334,7 +346,7 @@ command.add_command(
         "authority",
         "standing-authority",
         "grants",
-        "What a workspace approves by itself for those below it.",
+        "Show or set the actions that a workspace approves automatically for the workspaces below it.",
         '[{"action": "refund", "cost_up_to": 50}]',
     )
 )

@@ -5,15 +5,17 @@ from typing import Any
 import click
 
 from molecule_core.cli._client import client_options, run_with_api
+from molecule_core.cli._context import printable_line
+from molecule_core.cli._lookup import find_org_id, list_orgs
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import CommandFailed
 
 _PAGE = 500
 
 
-async def _list_dead_letters(api: ApiClient, org_id: str | None) -> list[dict[str, Any]]:
+async def _list_dead_letters(api: ApiClient, wanted: str | None) -> list[dict[str, Any]]:
     """Return all dead letters of one organisation or of all, newest first in each."""
-    org_ids = [org_id] if org_id else [org["id"] for org in await api.get("/orgs")]
+    org_ids = [await find_org_id(api, wanted)] if wanted else [org["id"] for org in await list_orgs(api)]
     found: list[dict[str, Any]] = []
     for each in org_ids:
         before, reached_end = None, False
@@ -29,25 +31,25 @@ async def _find_dead_letter(api: ApiClient, activity_id: str) -> dict[str, Any]:
     for dead_letter in await _list_dead_letters(api, None):
         if dead_letter["activity_id"] == activity_id:
             return dead_letter
-    raise CommandFailed(reason=f"there is no dead letter {activity_id}; molecule dead-letters list shows all")
+    raise CommandFailed(reason=f"there is no dead letter {activity_id}. Run molecule dead-letters list to see all.")
 
 
 @click.group("dead-letters")
 def command() -> None:
-    """Messages that were given up: look, requeue, discard."""
+    """List, requeue and discard messages that could not be delivered."""
 
 
 @command.command("list")
-@click.option("--org", "org_id", help="Only of this organisation.")
+@click.option("--org", help="Only dead letters of this organisation (name or id).")
 @client_options
-def list_dead_letters(org_id: str | None, **flags: Any) -> None:
+def list_dead_letters(org: str | None, **flags: Any) -> None:
     """List dead letters, newest first."""
 
     async def work(api: ApiClient) -> None:
-        dead_letters = await _list_dead_letters(api, org_id)
+        dead_letters = await _list_dead_letters(api, org)
         for dead_letter in dead_letters:
             head = f"{dead_letter['activity_id']}  {dead_letter['died_at'][:19]}  {dead_letter['reason']:<11}"
-            click.echo(f"{head}  {dead_letter['workspace_name']}: {dead_letter['summary'] or ''}")
+            click.echo(f"{head}  {dead_letter['workspace_name']}: {printable_line(dead_letter['summary'] or '')}")
         if not dead_letters:
             click.echo("no dead letters")
 
@@ -63,7 +65,7 @@ def show(activity_id: str, **flags: Any) -> None:
     async def work(api: ApiClient) -> None:
         dead_letter = await _find_dead_letter(api, activity_id)
         for name, value in dead_letter.items():
-            click.echo(f"{name:<15} {'' if value is None else value}")
+            click.echo(f"{name:<15} {'' if value is None else printable_line(str(value))}")
         path = f"/workspaces/{dead_letter['workspace_id']}/messages/{activity_id}/ticks"
         for tick in (await api.get(path))["ticks"]:
             attempt = f" attempt {tick['attempt']}" if "attempt" in tick else ""
@@ -76,7 +78,7 @@ def show(activity_id: str, **flags: Any) -> None:
 @click.argument("activity_ids", nargs=-1, required=True)
 @client_options
 def requeue(activity_ids: tuple[str, ...], **flags: Any) -> None:
-    """Deliver messages again."""
+    """Deliver dead letters again."""
 
     async def work(api: ApiClient) -> None:
         for activity_id in activity_ids:
@@ -91,7 +93,7 @@ def requeue(activity_ids: tuple[str, ...], **flags: Any) -> None:
 @click.argument("activity_ids", nargs=-1, required=True)
 @client_options
 def discard(activity_ids: tuple[str, ...], **flags: Any) -> None:
-    """Be done with them for good."""
+    """Discard dead letters permanently."""
 
     async def work(api: ApiClient) -> None:
         for activity_id in activity_ids:

@@ -2,17 +2,20 @@
 
 import sys
 from typing import Any
+from uuid import UUID
 
 import click
 
+from molecule_core.cli._context import printable_line, printable_text
+from molecule_core.cli._lookup import find_named
 from molecule_core.cli.tool import WORKSPACE_OPTION, read_standard_input, run_tool
 from molecule_core.common.errors import CommandFailed
 from molecule_core.tools.registry import find_tool
 from molecule_core.tools.schemas.delegations import DEFAULT_RESULT_WAIT_SECONDS, MAX_RESULT_WAIT_SECONDS
 from molecule_core.tools.spec import ToolSpec
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
 EXIT_FAILED, EXIT_OPEN = 1, 3
-_COMPLETED = "completed"
 
 
 def _tool_spec(name: str) -> ToolSpec:
@@ -25,43 +28,68 @@ def _tool_spec(name: str) -> ToolSpec:
 @click.command("delegate")
 @click.argument("target", metavar="WORKSPACE")
 @click.argument("task", required=False)
-@click.option("--async", "asynchronous", is_flag=True, help="Do not wait: the result comes into the inbox.")
+@click.option("--async", "asynchronous", is_flag=True, help="Do not wait. The result is delivered to the inbox.")
 @click.option(
     "--wait",
     type=click.IntRange(0, MAX_RESULT_WAIT_SECONDS),
     help=f"Seconds to wait for the result.  [default: {DEFAULT_RESULT_WAIT_SECONDS}]",
 )
-@click.option("--deadline", type=click.IntRange(1), help="Seconds after which it has failed if it is not done.")
+@click.option("--deadline", type=click.IntRange(1), help="Seconds until the task fails if it is not completed.")
+@click.option("--approval", "approval_id", help="Id of the approved request, if an approval rule requires one.")
 @WORKSPACE_OPTION
 def delegate(
-    target: str, task: str | None, asynchronous: bool, wait: int | None, deadline: int | None, workspace: str | None
+    target: str,
+    task: str | None,
+    asynchronous: bool,
+    wait: int | None,
+    deadline: int | None,
+    approval_id: str | None,
+    workspace: str | None,
 ) -> None:
-    """Give a peer a task and wait for its result. (The tools delegate_task and delegate_task_async.)
+    """Delegate a task to a peer and wait for its result. (Tools: delegate_task and delegate_task_async.)
 
-    TASK is read from standard input if it is - or left out. The first line of standard output is the task_id and the
-    status, the rest is the result. Exit code 0 if the task is completed, or started with --async; 1 if it was rejected
-    or has failed; 2 for wrong arguments; 3 if it is not completed yet: the result will arrive in the inbox."""
+    WORKSPACE is the id or unique name of a peer.
+
+    Without TASK, or with -, the task is read from standard input. The first line of the output has the task_id and the
+    status; the other lines are the result. Exit code 0: the task is completed, or was started with --async; 1: it was
+    rejected or has failed; 2: invalid arguments; 3: it is not completed yet, and the result will be delivered to the
+    inbox."""
     if asynchronous and wait is not None:
-        raise CommandFailed(reason="--async does not wait; leave one of --async and --wait out")
-    text = read_standard_input() if task in (None, "-") else task
-    arguments: dict[str, Any] = {"workspace_id": target, "task": text, "deadline_seconds": deadline}
+        raise CommandFailed(reason="--async and --wait cannot be combined. Remove one of them.")
+    text = read_standard_input() if task is None or task == "-" else task
+    text.encode()  # what is not UTF-8 is rejected before a request
+    arguments: dict[str, Any] = {
+        "workspace_id": _find_peer_id(target, workspace),
+        "task": text,
+        "deadline_seconds": deadline,
+    }
+    if approval_id is not None:
+        arguments["approval_id"] = approval_id
     if not asynchronous:
         arguments["wait"] = wait
     result = run_tool(_tool_spec("delegate_task_async" if asynchronous else "delegate_task"), arguments, workspace)
     click.echo(f"{result['task_id']}  {result['status']}")
     if result["result"]:
-        click.echo(result["result"])
+        click.echo(printable_text(result["result"]))
     if result["note"]:
         click.echo(result["note"], err=True)
     _exit_with_outcome(result, open_code=0 if asynchronous else EXIT_OPEN)
+
+
+def _find_peer_id(target: str, workspace: str | None) -> str:
+    """Return the id of the peer with this id or unique name. Raises CommandFailed."""
+    try:
+        return str(UUID(target))
+    except ValueError:
+        return str(find_named(run_tool(_tool_spec("list_peers"), {}, workspace)["peers"], target, "peer")["id"])
 
 
 def _exit_with_outcome(result: dict[str, Any], *, open_code: int) -> None:
     """Exit the process with the code for a task's outcome."""
     if not result["settled"]:
         sys.exit(open_code)
-    if result["status"] != _COMPLETED:
-        detail = " ".join(f"{result['error']} {result['advice']}".split())
+    if result["status"] != DelegationStatus.COMPLETED:
+        detail = printable_line(f"{result['error']} {result['advice']}")
         click.echo(f"molecule: {result['reason'] or result['status']}: {detail}", err=True)
         sys.exit(EXIT_FAILED)
 
@@ -70,31 +98,31 @@ def _exit_with_outcome(result: dict[str, Any], *, open_code: int) -> None:
 @click.argument("task_id")
 @WORKSPACE_OPTION
 def status(task_id: str, workspace: str | None) -> None:
-    """Show the status, the timeline and the whole result of a task. (The tool check_task_status.)"""
+    """Show the status, the timeline and the full result of a task. (Tool: check_task_status.)"""
     _print_task(run_tool(_tool_spec("check_task_status"), {"task_id": task_id}, workspace))
 
 
 @click.command("cancel")
 @click.argument("task_id")
-@click.option("--reason", help="Why, in a sentence; whoever works on it reads it.")
+@click.option("--reason", help="Reason, in one sentence. The agent that works on the task reads it.")
 @WORKSPACE_OPTION
 def cancel(task_id: str, reason: str | None, workspace: str | None) -> None:
-    """Cancel a task that this workspace has delegated, and notify the peer. (The tool cancel_task.)"""
+    """Cancel a task that this workspace has delegated, and notify the peer. (Tool: cancel_task.)"""
     _print_task(run_tool(_tool_spec("cancel_task"), {"task_id": task_id, "reason": reason}, workspace))
 
 
 def _print_task(result: dict[str, Any]) -> None:
-    stuck = ", no sign of life for long" if result["stuck"] else ""
+    stuck = ", no activity for a long time" if result["stuck"] else ""
     click.echo(f"{result['task_id']}  {result['status']} ({result['phase']}{stuck})")
     for entry in result["timeline"]:
-        detail = f"  {' '.join(entry['detail'].split())}" if entry["detail"] else ""
-        late = "  (late: without effect)" if entry["late"] else ""
+        detail = f"  {printable_line(entry['detail'])}" if entry["detail"] else ""
+        late = "  (late, no effect)" if entry["late"] else ""
         click.echo(f"  {entry['at'][:19]}  {entry['fact']:<12} {entry['status']}/{entry['phase']}{detail}{late}")
     percent = "" if result["percent"] is None else f"{result['percent']} %"
     progress = ", ".join(each for each in (result["current_step"], percent, result["eta_hint"]) if each)
     if progress:
-        click.echo(f"progress: {progress}")
+        click.echo(f"progress: {printable_line(progress)}")
     if result["error"]:
-        click.echo(f"{result['reason'] or 'error'}: {result['error']} {result['advice']}".rstrip())
+        click.echo(printable_line(f"{result['reason'] or 'error'}: {result['error']} {result['advice']}"))
     if result["result"]:
-        click.echo(result["result"])
+        click.echo(printable_text(result["result"]))

@@ -1,20 +1,17 @@
 """`molecule instructions`: templates of the instructions for agents, over the API of a running server."""
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from molecule_core.cli._options import has_admin_token, load_cli_settings, missing_token_reason, state_options
-from molecule_core.cli._template_metrics import set_canary, show_metrics
-from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
+from molecule_core.cli._client import add_command, org_option
+from molecule_core.cli._lookup import find_org_id, find_workspace
+from molecule_core.cli._template_metrics import set_canary, show_metrics, templates_path
+from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import CommandFailed
-from molecule_core.server.state_folder import ensure_admin_token
 
 _KINDS = click.Choice(
     "canvas_user peer_agent delegation delegation_result approval_request approval_decision broadcast "
@@ -26,138 +23,82 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 @click.group("instructions")
 def command() -> None:
-    """Templates of instructions, which say with each message how to answer it."""
+    """List, edit and preview instruction templates: the text sent with each message that explains how to answer it."""
 
 
-class _TemplateClient:
-    """A client and the paths of one organisation."""
-
-    def __init__(self, api: ApiClient, org_id: str) -> None:
-        self.api = api
-        self.org_id = org_id
-        self.templates_path = f"/orgs/{org_id}/instruction-templates"
-
-    async def find_workspace_id(self, wanted: str) -> str:
-        """Return the id of a workspace, by its id or by a name that only one has."""
-        rows = await self.api.get("/workspaces")
-        candidates = [each for each in rows if each["org_id"] == self.org_id]
-        found = [str(each["id"]) for each in candidates if wanted in (each["id"], each["name"])]
-        if len(found) == 1:
-            return found[0]
-        raise CommandFailed(reason=f"there are {len(found)} workspaces {wanted!r}; take an id of GET /workspaces")
+async def _find_workspace_id(api: ApiClient, org_id: str, wanted: str) -> str:
+    rows = await api.get("/workspaces")
+    return str(find_workspace((each for each in rows if each["org_id"] == org_id), wanted)["id"])
 
 
-def _server_command(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command]:
-    """Return a decorator for commands that call the server.
-
-    The function gets a client with the organisation's paths."""
-
-    def decorate(work: Callable[..., Awaitable[None]]) -> click.Command:
-        @wraps(work)
-        def run(org: str | None, state_dir: str | None, database: str | None, port: int | None, **rest: Any) -> None:
-            asyncio.run(_call_server(work, org, rest, state_dir=state_dir, database=database, port=port))
-
-        run = click.option("--org", help="The organisation's name, if there are several.")(run)
-        run = click.option("--port", type=int, help="Of the running server.  [default: 8080]")(run)
-        return command.command(name)(state_options(run))
-
-    return decorate
-
-
-async def _call_server(
-    work: Callable[..., Awaitable[None]], org: str | None, rest: dict[str, Any], **flags: Any
-) -> None:
-    settings = load_cli_settings(**flags)
-    if not has_admin_token(settings):
-        raise CommandFailed(reason=f"{missing_token_reason(settings)}; name the right --state-dir")
-    try:
-        async with ApiClient(settings.url, ensure_admin_token(settings)) as api:
-            await work(_TemplateClient(api, _find_org_id(await api.get("/orgs"), org)), **rest)
-    except ApiError as error:
-        raise CommandFailed(reason=error) from None
-    except (msgspec.DecodeError, TypeError, KeyError):
-        raise CommandFailed(reason=f"what answers on {settings.url} is no Molecule server; name its --port") from None
-    except NoAnswerError:
-        raise CommandFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
-
-
-def _find_org_id(orgs: list[dict[str, Any]], name: str | None) -> str:
-    for each in orgs:
-        if name in (None, each["name"]):
-            return str(each["id"])
-    names = ", ".join(str(each["name"]) for each in orgs)
-    raise CommandFailed(reason=f"there is no organisation named {name!r}; there are: {names}")
-
-
-async def _list(client: _TemplateClient) -> None:
-    """List the templates, each in the version that is in force."""
-    for row in await client.api.get(client.templates_path):
+async def _list(api: ApiClient, org_id: str) -> None:
+    """List the templates with their active versions."""
+    for row in await api.get(templates_path(org_id)):
         template = row["template"]
-        origin = "edited" if row["edited"] else "built in" if template["built_in"] else "own"
-        trial = f"  on trial: version {row['canary']} with {row['percent']}%" if row["canary"] else ""
+        origin = "edited" if row["edited"] else "built in" if template["built_in"] else "custom"
+        trial = f"  canary: version {row['canary']} with {row['percent']} %" if row["canary"] else ""
         users = f"chosen by {row['used_by']}, default for {row['default_for']}"
         click.echo(f"{template['id']}  version {template['version']}  {origin}  {users}{trial}")
 
 
 @click.argument("template_id")
-@click.option("--versions", is_flag=True, help="List its versions instead.")
-async def _show(client: _TemplateClient, template_id: str, versions: bool) -> None:
-    """Print a template as JSON, as `set` takes it."""
+@click.option("--versions", is_flag=True, help="List the versions of the template instead.")
+async def _show(api: ApiClient, org_id: str, template_id: str, versions: bool) -> None:
+    """Print a template as JSON, in the format that `set` reads."""
     if versions:
-        for each in await client.api.get(f"{client.templates_path}/{template_id}/versions"):
+        for each in await api.get(f"{templates_path(org_id)}/{template_id}/versions"):
             note = f"  {each['note']}" if each["note"] else ""
             click.echo(f"{each['version']}  {each['created_at']}  {each['created_by']}{note}")
         return
-    template = (await client.api.get(f"{client.templates_path}/{template_id}"))["row"]["template"]
+    template = (await api.get(f"{templates_path(org_id)}/{template_id}"))["row"]["template"]
     draft = {name: template[name] for name in ("runtime", "extends", "parts")}
     click.echo(msgspec.json.format(msgspec.json.encode(draft), indent=2).decode())
 
 
 @click.argument("template_id")
 @click.argument("file", type=_FILE)
-@click.option("--note", help="Why.")
-@click.option("--later", is_flag=True, help="Save it, and leave the version in force as it is.")
-async def _set(client: _TemplateClient, template_id: str, file: Path, note: str | None, later: bool) -> None:
-    """Save a new version from a file (- for standard input): JSON as `show` prints it, or a plain text, which adds to
-    what the template of the workspace's runtime says."""
+@click.option("--note", help="Note about the change, shown in the list of versions.")
+@click.option("--later", is_flag=True, help="Save the version without activating it.")
+async def _set(api: ApiClient, org_id: str, template_id: str, file: Path, note: str | None, later: bool) -> None:
+    """Save a new version of a template from FILE (- for standard input).
+
+    FILE is JSON as printed by `show`, or plain text, which is added to the template of the workspace's runtime."""
     body = {**_parse_draft(_read_text(file)), "note": note, "in_force": not later}
-    saved = await client.api.call("PUT", f"{client.templates_path}/{template_id}", body=body)
+    saved = await api.call("PUT", f"{templates_path(org_id)}/{template_id}", body=body)
     _print_warnings(saved["warnings"])
-    click.echo(f"{template_id} version {saved['template']['version']} is {'saved' if later else 'in force'}")
+    click.echo(f"{template_id} version {saved['template']['version']} is {'saved' if later else 'active'}")
 
 
 @click.argument("template_id")
 @click.argument("version", type=click.IntRange(min=1))
-async def _restore(client: _TemplateClient, template_id: str, version: int) -> None:
-    """Put a version in force."""
-    await client.api.post(f"{client.templates_path}/{template_id}/restore", {"version": version})
-    click.echo(f"{template_id} version {version} is in force")
+async def _restore(api: ApiClient, org_id: str, template_id: str, version: int) -> None:
+    """Activate an earlier version of a template."""
+    await api.post(f"{templates_path(org_id)}/{template_id}/restore", {"version": version})
+    click.echo(f"{template_id} version {version} is active")
 
 
 @click.argument("file", type=_FILE)
-async def _check(client: _TemplateClient, file: Path) -> None:
-    """Say whether a file could be saved, and how much it would say."""
-    result = await client.api.post(
-        f"{client.templates_path}/preview", {**_preview_draft(_read_text(file)), "form": "full"}
-    )
+async def _check(api: ApiClient, org_id: str, file: Path) -> None:
+    """Check whether FILE is a valid template, and print the size of its instructions."""
+    result = await api.post(f"{templates_path(org_id)}/preview", {**_preview_draft(_read_text(file)), "form": "full"})
     _print_warnings(result["warnings"])
-    click.echo(f"it can be saved; with a user's message it says about {result['tokens']} tokens")
+    click.echo(f"valid; the instructions of a user's message have about {result['tokens']} tokens")
 
 
 @click.argument("workspace")
-@click.option("--file", type=_FILE, help="As if this were the workspace's template.")
-@click.option("--template", "template_id", help="As if it had chosen this one.")
-@click.option("--kind", type=_KINDS, default="canvas_user", show_default=True)
-@click.option("--form", type=_FORMS, default="full", show_default=True)
+@click.option("--file", type=_FILE, help="Use this file as the template.")
+@click.option("--template", "template_id", help="Use this template (its id).")
+@click.option("--kind", type=_KINDS, default="canvas_user", show_default=True, help="Kind of the example message.")
+@click.option("--form", type=_FORMS, default="full", show_default=True, help="Form of the instructions.")
 async def _preview(
-    client: _TemplateClient, workspace: str, file: Path | None, template_id: str | None, kind: str, form: str
+    api: ApiClient, org_id: str, workspace: str, file: Path | None, template_id: str | None, kind: str, form: str
 ) -> None:
-    """Print the exact instructions that the agent of WORKSPACE (a name or an id) would get."""
+    """Print the exact instructions that the agent of WORKSPACE (a name or an id) would receive."""
     query: dict[str, Any] = {} if file is None else _preview_draft(_read_text(file))
     if template_id is not None:
         query["template_id"] = template_id
-    query |= {"workspace_id": await client.find_workspace_id(workspace), "kind": kind, "form": form}
-    result = await client.api.post(f"{client.templates_path}/preview", query)
+    query |= {"workspace_id": await _find_workspace_id(api, org_id, workspace), "kind": kind, "form": form}
+    result = await api.post(f"{templates_path(org_id)}/preview", query)
     _print_warnings(result["warnings"])
     click.echo(result["text"])
     click.echo(f"({result['template']}, {result['form']}, about {result['tokens']} tokens)", err=True)
@@ -165,29 +106,29 @@ async def _preview(
 
 @click.argument("workspace")
 @click.argument("template_id", required=False)
-@click.option("--file", type=_FILE, help="A text, or JSON, for this workspace alone.")
-@click.option("--none", is_flag=True, help="That of its runtime again.")
+@click.option("--file", type=_FILE, help="File with a template for this workspace only: plain text or JSON.")
+@click.option("--none", is_flag=True, help="Reset it to the template of the runtime.")
 async def _assign(
-    client: _TemplateClient, workspace: str, template_id: str | None, file: Path | None, none: bool
+    api: ApiClient, org_id: str, workspace: str, template_id: str | None, file: Path | None, none: bool
 ) -> None:
-    """Choose the template of WORKSPACE (a name or an id)."""
-    path = f"/cp/admin/workspace/{await client.find_workspace_id(workspace)}/instruction-template"
+    """Set the template of WORKSPACE (a name or an id)."""
+    path = f"/cp/admin/workspace/{await _find_workspace_id(api, org_id, workspace)}/instruction-template"
     if [template_id is not None, file is not None, none].count(True) != 1:
-        raise CommandFailed(reason="name a TEMPLATE_ID, a --file or --none: exactly one of them")
+        raise CommandFailed(reason="exactly one of TEMPLATE_ID, --file and --none is required.")
     if none:
-        result = await client.api.call("DELETE", path)
+        result = await api.call("DELETE", path)
     elif file is None:
-        result = await client.api.post(path, {"template_id": template_id})
+        result = await api.post(path, {"template_id": template_id})
     else:
         draft = _preview_draft(_read_text(file))
-        result = await client.api.post(path, {"inline_template": draft.get("inline_template") or draft["parts"]})
+        result = await api.post(path, {"inline_template": draft.get("inline_template") or draft["parts"]})
     _print_warnings(result["warnings"])
-    click.echo(f"{workspace} is told with {result['template']['id']} version {result['template']['version']}")
+    click.echo(f"{workspace} uses {result['template']['id']} version {result['template']['version']}")
 
 
 def _read_text(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return sys.stdin.read().removeprefix("\ufeff") if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandFailed(reason=f"{file} cannot be read: {error}") from None
 
@@ -199,7 +140,7 @@ def _parse_draft(text: str) -> dict[str, Any]:
     try:
         draft = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise CommandFailed(reason=f"it begins as JSON, and is none: {error}") from None
+        raise CommandFailed(reason=f"the file starts like JSON, but is not valid JSON: {error}") from None
     return draft if "parts" in draft else {"parts": draft}
 
 
@@ -214,7 +155,7 @@ def _print_warnings(warnings: list[str]) -> None:
         click.echo(f"warning: {each}", err=True)
 
 
-_VERBS: dict[str, Callable[..., Awaitable[None]]] = {
+_VERBS = {
     "list": _list,
     "show": _show,
     "set": _set,
@@ -226,4 +167,4 @@ _VERBS: dict[str, Callable[..., Awaitable[None]]] = {
     "canary": set_canary,
 }
 for _name, _work in _VERBS.items():
-    _server_command(_name)(_work)
+    add_command(command, _name, org_option(_work), find_org_id, by="org")

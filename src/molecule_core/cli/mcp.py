@@ -8,7 +8,7 @@ from molecule_core.agent.main import main
 
 
 @click.command(
-    help="Seat an agent in its workspaces, as an MCP server on stdio. Its settings are environment variables."
+    help="Run the MCP server of an agent on stdio, connected to its workspaces. Environment variables configure it."
 )
 def command() -> None:
     """Run until the host closes standard input."""

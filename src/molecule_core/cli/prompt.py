@@ -13,7 +13,7 @@ import msgspec
 from molecule_core.agent.config import CONTAINER_FOLDER, ConfigurationError, read_configuration, select_workspace
 from molecule_core.agent.prompt.assembly import PromptInputs, assemble_prompt
 from molecule_core.agent.prompt.home import read_home
-from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
+from molecule_core.agent.prompt.loader import PARENT_VARIABLE, PromptLoader, PromptServerError
 from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
 from molecule_core.cli.tool import WORKSPACE_OPTION
 from molecule_core.client.api import ApiClient
@@ -27,9 +27,9 @@ _MAX_DIFF_LINES = 2000
 _HOME_OPTION = click.option(
     "--home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder with config.yaml, prompt files and skills.  [default: CONFIGS_DIR, /configs, or this folder]",
+    help="Folder with config.yaml, prompt files and skills.  [default: CONFIGS_DIR, /configs, or the current folder]",
 )
-_JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+_JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class _PromptContext(NamedTuple):
@@ -42,22 +42,24 @@ class _PromptContext(NamedTuple):
 
 @click.group("prompt")
 def command() -> None:
-    """Show the system prompt of an agent as it is put together now.
+    """Show, compare and watch the system prompt of an agent.
 
-    WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN and PLATFORM_URL say whose, as with `molecule tool`."""
+    WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN and PLATFORM_URL select the workspace, as for `molecule tool`."""
 
 
 @command.command()
 @_HOME_OPTION
 @WORKSPACE_OPTION
 @_JSON_OPTION
-@click.option("--sections", is_flag=True, help="Only which sections it has: part, tokens, source, what is left out.")
-@click.option("--offline", is_flag=True, help="From the agent's own files alone; no server is asked.")
-@click.option("--report", is_flag=True, help="Also tell the server, so that people see it on the canvas.")
+@click.option("--sections", is_flag=True, help="List only the sections: part, tokens, kind, title, source, omissions.")
+@click.option("--offline", is_flag=True, help="Use only the agent's own files, without a server.")
+@click.option(
+    "--report", is_flag=True, help="Also report the prompt to the server, so that people see it on the canvas."
+)
 def show(home: Path | None, workspace: str | None, as_json: bool, sections: bool, offline: bool, report: bool) -> None:
-    """Print the prompt. Warnings go to standard error."""
+    """Print the current prompt. Warnings go to standard error."""
     if offline and report:
-        raise CommandFailed(reason="--report tells the server, and --offline asks none; take one of both")
+        raise CommandFailed(reason="--report and --offline cannot be combined. Remove one of them.")
     folder = _prompt_folder(home)
     if offline:
         _print_build(
@@ -82,7 +84,7 @@ def show(home: Path | None, workspace: str | None, as_json: bool, sections: bool
 @WORKSPACE_OPTION
 @_JSON_OPTION
 def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
-    """Print what differs between the prompt that was last reported to the server and the current one."""
+    """Print the differences between the prompt that was last reported to the server and the current prompt."""
 
     async def work(context: _PromptContext) -> None:
         reported = await context.loader.reported_prompt()
@@ -91,7 +93,7 @@ def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
         if as_json:
             click.echo(msgspec.json.encode(changed).decode())
         else:
-            click.echo("\n".join(_diff_lines(changed)) or "nothing differs")
+            click.echo("\n".join(_diff_lines(changed)) or "no changes")
 
     _run_with_context(work, _prompt_folder(home), workspace)
 
@@ -100,11 +102,14 @@ def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
 @_HOME_OPTION
 @WORKSPACE_OPTION
 @_JSON_OPTION
-@click.option("--no-report", is_flag=True, help="Do not tell the server of the prompts.")
-@click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
+@click.option("--no-report", is_flag=True, help="Do not report prompts to the server.")
+@click.option(
+    "--until-eof", is_flag=True, help="Exit when standard input ends, for example when the parent process exits."
+)
 def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bool, until_eof: bool) -> None:
-    """Stay, and print each new prompt's reason and difference: when own files change, when others come, go or say
-    something else of themselves. Also uploads what config.yaml shares with children."""
+    """Watch the prompt, and print the reason and the differences of each change of its files or peers.
+
+    Also uploads the files that config.yaml shares with children."""
 
     async def work(context: _PromptContext) -> None:
         printed: PromptUpdate | None = None
@@ -149,10 +154,11 @@ def _run_with_context(work: Any, folder: Path, workspace: str | None) -> None:
         connections = select_workspace(read_configuration(environment()), workspace).workspaces
         if len(connections) > 1:
             raise CommandFailed(
-                reason=f"say whose prompt with --workspace: {', '.join(each.id for each in connections)}"
+                reason="the environment names several workspaces. "
+                f"Choose one with --workspace: {', '.join(each.id for each in connections)}."
             )
         async with ApiClient(connections[0].url, connections[0].token) as api:
-            await work(_PromptContext(PromptLoader(api, connections[0].id, clock=SystemClock()), api, folder))
+            await work(_PromptContext(_loader_for(api, connections[0].id), api, folder))
 
     try:
         asyncio.run(_unwrap_group(run()))
@@ -160,6 +166,11 @@ def _run_with_context(work: Any, folder: Path, workspace: str | None) -> None:
         raise CommandFailed(reason=error) from None
     except KeyboardInterrupt:
         return
+
+
+def _loader_for(api: ApiClient, workspace_id: str) -> PromptLoader:
+    expected_parent = environment().get(PARENT_VARIABLE, "").strip()
+    return PromptLoader(api, workspace_id, clock=SystemClock(), expected_parent=expected_parent)
 
 
 async def _unwrap_group(work: Coroutine[Any, Any, None]) -> None:
@@ -219,7 +230,7 @@ def _print_rebuild(build: PromptBuild, changed: list[DiffSection], as_json: bool
         click.echo(msgspec.json.encode({**body, "warnings": build.warnings}).decode())
         return
     why = f"{build.trigger.kind} {build.trigger.detail}".strip()
-    click.echo(f"{build.hash[:12]}  about {build.tokens} of {build.budget} tokens  because of: {why}")
+    click.echo(f"{build.hash[:12]}  about {build.tokens} of {build.budget} tokens  reason: {why}")
     for line in _diff_lines(changed):
         click.echo(line)
 

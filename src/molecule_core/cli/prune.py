@@ -5,35 +5,43 @@ from typing import Any
 
 import click
 
-from molecule_core.cli._options import has_admin_token, load_cli_settings, missing_token_reason, state_options
+from molecule_core.cli._options import (
+    load_client_settings,
+    missing_token_reason,
+    owner_token,
+    server_address,
+    server_options,
+)
 from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.errors import PruneFailed
-from molecule_core.server.state_folder import ensure_admin_token
 
 
 @click.command("prune")
-@state_options
-@click.option("--port", type=int, help="Of the running server.  [default: 8080]")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@server_options
+@click.option("--dry-run", is_flag=True, help="Only count what would be deleted.")
 def command(dry_run: bool, **flags: Any) -> None:
-    """Ask the running server to delete what is older than MOLECULE_LIMIT_RETENTION_DAYS and handled. It does so by
-    itself every hour."""
-    settings = load_cli_settings(**flags)
-    if not has_admin_token(settings):
-        raise PruneFailed(url=settings.url, reason=f"{missing_token_reason(settings)}; name the right --state-dir")
+    """Delete handled data that is older than MOLECULE_LIMIT_RETENTION_DAYS. The running server also does this every
+    hour."""
+    settings = load_client_settings(**flags)
+    url = server_address(flags, settings)
+    token = owner_token(settings, url)
+    if token is None:
+        raise PruneFailed(url=url, reason=missing_token_reason(settings))
     try:
-        result = asyncio.run(_request_prune(settings.url, ensure_admin_token(settings), dry_run=dry_run))
-    except (ApiError, NoAnswerError) as error:
-        raise PruneFailed(url=settings.url, reason=error) from None
+        result = asyncio.run(_request_prune(url, token, dry_run=dry_run))
+    except ApiError as error:
+        raise PruneFailed(url=url, reason=error) from None
+    except NoAnswerError:
+        raise PruneFailed(url=url, reason="no server responds there") from None
     if result["before"] is None:
-        click.echo("retention_days is 0: everything is kept for ever")
+        click.echo("retention_days is 0: nothing is ever deleted")
     elif dry_run:
-        click.echo(f"older than {result['before']} and settled:")
+        click.echo(f"handled and older than {result['before']}:")
         for what, count in result["rows"].items():
             click.echo(f"  {count:>12,}  {what}")
         click.echo("nothing was deleted" if result["rows"] else "  nothing")
     else:
-        click.echo(f"begun: what is older than {result['before']} and settled goes; /metrics counts it")
+        click.echo(f"started: deletes handled data older than {result['before']}; /metrics counts the rows")
 
 
 async def _request_prune(url: str, token: str, *, dry_run: bool) -> dict[str, Any]:

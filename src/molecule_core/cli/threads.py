@@ -16,29 +16,37 @@ from molecule_core.cli._context import JSON_OPTION, print_result, printable_line
 from molecule_core.cli.tool import read_standard_input
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import CommandFailed
+from molecule_core.common.text import encode_json
 
 _STATES = ("open", "closed", "pending_init", "running", "interrupted", "completed", "errored", "shutdown")
 _WORKSPACE_OPTION = click.option(
-    "--workspace", help="Whose (its id). As an agent of several workspaces: as which to call."
+    "--workspace",
+    help="Name or id of the workspace. For an agent of several workspaces: the workspace that calls (its id).",
 )
-_CALLER_OPTION = click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
+_CALLER_OPTION = click.option("--workspace", help="For an agent of several workspaces: the one that calls (its id).")
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _MODES = ("auto", "queue", "steer")
 _MAX_LINE_LENGTH = 100
 _OVERRIDE_OPTIONS = (
-    click.option("--base", type=_FILE, help="A file with the base instructions, - is standard input; kept for good."),
-    click.option("--developer", type=_FILE, help="A file with instructions that stand beside the base."),
-    click.option("--model", help="Which model it works with."),
-    click.option("--effort", help="How hard the model thinks."),
+    click.option(
+        "--base",
+        type=_FILE,
+        help="File with the base instructions (- for standard input). They are stored permanently.",
+    ),
+    click.option(
+        "--developer", type=_FILE, help="File with developer instructions, in addition to the base instructions."
+    ),
+    click.option("--model", help="Model of the thread."),
+    click.option("--effort", help="Reasoning effort of the model."),
 )
 
 
 @click.group("threads")
 def command() -> None:
-    """Conversations of agents: look, start, speak, stop, fork.
+    """List, start, steer, stop and fork the threads of agents.
 
-    Called as the workspace that the environment names (WORKSPACE_ID, ...), else as the owner whose token MOLECULE_TOKEN
-    holds, or as the admin of this machine's server."""
+    Runs as the workspace in the environment (WORKSPACE_ID and related variables); else as the owner whose token is in
+    MOLECULE_TOKEN; else as the admin of this machine's server."""
 
 
 def _add_override_options(verb: Callable[..., None]) -> Callable[..., None]:
@@ -60,7 +68,7 @@ def _read_text(file: Path | None) -> str | None:
     if str(file) == "-":
         return read_standard_input()
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise CommandFailed(reason=f"{file} cannot be read: {error}") from None
 
@@ -74,15 +82,15 @@ def _thread_path(thread_id: str, verb: str = "") -> str:
 
 @command.command("list")
 @_WORKSPACE_OPTION
-@click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
-@click.option("--parent", help="Only those right below this thread.")
-@click.option("--ancestor", help="Only those below this thread.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many.")
-@click.option("--before", help="Only those older than this one.")
+@click.option("--state", type=click.Choice(_STATES), help="Only threads in this state.")
+@click.option("--parent", help="Only threads directly below this thread.")
+@click.option("--ancestor", help="Only threads below this thread, at any depth.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of threads.")
+@click.option("--before", help="Only threads older than this thread.")
 @JSON_OPTION
 @client_options
 def list_threads(workspace: str | None, as_json: bool, **more: Any) -> None:
-    """The threads of a workspace, one line each, newest first."""
+    """List the threads of a workspace, newest first."""
     query = {name: more.pop(name) for name in ("state", "parent", "ancestor", "limit", "before")}
 
     async def work(api: ApiClient, workspace_id: str) -> None:
@@ -93,7 +101,7 @@ def list_threads(workspace: str | None, as_json: bool, **more: Any) -> None:
 
 def _threads_path(workspace_id: str) -> str:
     if not workspace_id:
-        raise CommandFailed(reason="say with --workspace whose threads (its id)")
+        raise CommandFailed(reason="no workspace is named. Use --workspace.")
     return f"/workspaces/{quote(workspace_id, safe='')}/threads"
 
 
@@ -121,18 +129,18 @@ def _shorten(text: str) -> str:
 
 @command.command("show")
 @click.argument("thread_id")
-@click.option("--sight", is_flag=True, help="What its model will see, item by item.")
-@click.option("--log", is_flag=True, help="Its log, line by line.")
-@click.option("--after", type=click.IntRange(0), help="With --log: only lines behind this ordinal.")
+@click.option("--sight", is_flag=True, help="Show the context that the model will see, item by item.")
+@click.option("--log", is_flag=True, help="Show the log, entry by entry.")
+@click.option("--after", type=click.IntRange(0), help="With --log: only entries after this ordinal.")
 @_CALLER_OPTION
 @JSON_OPTION
 @client_options
 def show(
     thread_id: str, sight: bool, log: bool, after: int | None, workspace: str | None, as_json: bool, **flags: Any
 ) -> None:
-    """A thread with its instructions; or what its model will see, or its log."""
+    """Show a thread with its instructions, the context of its model, or its log."""
     if sight and log:
-        raise CommandFailed(reason="take one of --sight and --log")
+        raise CommandFailed(reason="--sight and --log cannot be combined. Remove one of them.")
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         if sight:
@@ -180,13 +188,9 @@ def _print_sight(result: dict[str, Any]) -> None:
 def _print_log(page: dict[str, Any]) -> None:
     for each in page["items"]:
         body = {name: value for name, value in each["entry"].items() if name != "type"}
-        click.echo(f"{each['ordinal']:>6}  {each['at'][:19]}  {each['type']:<14} {_shorten(_encode_json(body))}")
+        click.echo(f"{each['ordinal']:>6}  {each['at'][:19]}  {each['type']:<14} {_shorten(encode_json(body))}")
     if not page["reached_end"]:
         click.echo(f"more: --after {page['items'][-1]['ordinal']}", err=True)
-
-
-def _encode_json(body: Any) -> str:
-    return msgspec.json.encode(body).decode()
 
 
 @command.command("tree")
@@ -195,7 +199,7 @@ def _encode_json(body: Any) -> str:
 @JSON_OPTION
 @client_options
 def tree(thread_id: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
-    """All threads of its tree, and what they use of the limits."""
+    """List all threads of a thread's tree, and how much of the limits they use."""
 
     async def work(api: ApiClient, workspace_id: str) -> None:
         print_result(await api.get(_thread_path(thread_id, "tree")), as_json, _print_tree)
@@ -207,7 +211,7 @@ def _print_tree(result: dict[str, Any]) -> None:
     for item in sorted(result["threads"], key=lambda each: each["path"].split("/")):
         click.echo("  " * item["path"].count("/"), nl=False)
         _print_line(item)
-    click.echo(f"at work {result['live']}, in all {result['lifetime']}, tokens {result['tokens']}", err=True)
+    click.echo(f"active threads {result['live']}, total {result['lifetime']}, tokens {result['tokens']}", err=True)
 
 
 # -- starting and continuing -------------------------------------------------------------------------------------------
@@ -217,15 +221,15 @@ def _print_tree(result: dict[str, Any]) -> None:
 @click.argument("text", required=False)
 @_WORKSPACE_OPTION
 @_add_override_options
-@click.option("--nickname", default="", help="What people read of it.")
-@click.option("--role", help="What it is, in a word.")
-@click.option("--key", help="The same again gets the same thread.")
+@click.option("--nickname", default="", help="Name that people see.")
+@click.option("--role", help="Role of the thread, in one word.")
+@click.option("--key", help="Idempotency key: the same key returns the same thread.")
 @JSON_OPTION
 @client_options
 def start(text: str | None, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Start a thread, with TEXT as its first input (- reads it from standard input).
+    """Start a thread. TEXT is its first input (- for standard input).
 
-    Without --base it begins with the prompt that its agent has reported last."""
+    Without --base, the thread starts with the prompt that the agent of the workspace reported last."""
     names = ("base", "developer", "model", "effort", "nickname", "role", "key")
     # control: first-input
     body = _collect_overrides(
@@ -242,16 +246,19 @@ def start(text: str | None, workspace: str | None, as_json: bool, **more: Any) -
 @click.argument("thread_id")
 @click.argument("text", required=False)
 @click.option(
-    "--mode", type=click.Choice(("auto", "queue", "steer")), default="auto", help="steer: into the turn that runs."
+    "--mode",
+    type=click.Choice(("auto", "queue", "steer")),
+    default="auto",
+    help="Add the input to the running turn (steer), as a new turn (queue), or as it fits (auto).  [default: auto]",
 )
-@click.option("--key", help="The same again is said once.")
+@click.option("--key", help="Idempotency key: input with the same key is sent only once.")
 @_CALLER_OPTION
 @JSON_OPTION
 @client_options
 def send_input(
     thread_id: str, text: str | None, mode: str, key: str | None, workspace: str | None, as_json: bool, **flags: Any
 ) -> None:
-    """Give a thread input. TEXT is read from standard input if it is - or left out."""
+    """Send input to a thread. Without TEXT, or with -, the input is read from standard input."""
     body: dict[str, Any] = {"input": read_standard_input() if text in (None, "-") else text, "mode": mode, "key": key}
 
     async def work(api: ApiClient, workspace_id: str) -> None:
@@ -261,7 +268,7 @@ def send_input(
 
 
 def _print_turn(result: dict[str, Any]) -> None:
-    click.echo(f"{result['turn_id']}  {'joined the turn that runs' if result['joined'] else 'accepted'}")
+    click.echo(f"{result['turn_id']}  {'added to the running turn' if result['joined'] else 'accepted'}")
 
 
 @command.command("resume")
@@ -271,7 +278,7 @@ def _print_turn(result: dict[str, Any]) -> None:
 @JSON_OPTION
 @client_options
 def resume(thread_id: str, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Take a thread up again. What is given anew is kept as a new version, and line."""
+    """Resume a thread. Changed settings are stored as a new version."""
     body = _collect_overrides(**{name: more.pop(name) for name in ("base", "developer", "model", "effort")})
 
     async def work(api: ApiClient, workspace_id: str) -> None:
@@ -282,15 +289,17 @@ def resume(thread_id: str, workspace: str | None, as_json: bool, **more: Any) ->
 
 @command.command("fork")
 @click.argument("thread_id")
-@click.option("--position", type=click.IntRange(1), help="The last ordinal that it sees.  [default: all]")
+@click.option(
+    "--position", type=click.IntRange(1), help="Last log entry to keep, by its ordinal.  [default: all entries]"
+)
 @_add_override_options
-@click.option("--nickname", default="", help="What people read of it.")
-@click.option("--key", help="The same again gets the same fork.")
+@click.option("--nickname", default="", help="Name that people see.")
+@click.option("--key", help="Idempotency key: the same key returns the same fork.")
 @_CALLER_OPTION
 @JSON_OPTION
 @client_options
 def fork(thread_id: str, position: int | None, workspace: str | None, as_json: bool, **more: Any) -> None:
-    """Go on from a thread in another one, which keeps what is not given anew."""
+    """Fork a thread. The fork continues it, with the same settings unless an option changes them."""
     names = ("base", "developer", "model", "effort", "nickname", "key")
     body = _collect_overrides(**{name: more.pop(name) for name in names}, position=position)
 
@@ -306,7 +315,12 @@ def fork(thread_id: str, position: int | None, workspace: str | None, as_json: b
 def _stop_command(verb: str, choices: tuple[str, ...], about: str) -> click.Command:
     @click.command(verb, help=about)
     @click.argument("thread_id")
-    @click.option("--descendants", type=click.Choice(choices), default="detach", help="What becomes of those below it.")
+    @click.option(
+        "--descendants",
+        type=click.Choice(choices),
+        default="detach",
+        help="What to do with the threads below it; detach: nothing.  [default: detach]",
+    )
     @_CALLER_OPTION
     @JSON_OPTION
     @client_options
@@ -321,5 +335,7 @@ def _stop_command(verb: str, choices: tuple[str, ...], about: str) -> click.Comm
     return stopping
 
 
-command.add_command(_stop_command("interrupt", ("detach", "interrupt"), "Stop the turn that runs, at once."))
-command.add_command(_stop_command("close", ("detach", "interrupt", "close"), "End a thread: it takes nothing more."))
+command.add_command(_stop_command("interrupt", ("detach", "interrupt"), "Stop the running turn at once."))
+command.add_command(
+    _stop_command("close", ("detach", "interrupt", "close"), "Close a thread. It accepts no more input.")
+)

@@ -3,6 +3,7 @@
 The environment names the caller. Arguments never do, since others on the machine can read them."""
 
 import asyncio
+import codecs
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -22,6 +23,7 @@ from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.settings import environment
 from molecule_core.common.version import VERSION
 from molecule_core.tools.registry import TOOLS, find_tool
+from molecule_core.tools.runners.file_tools import local_files
 from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import BadArgumentsError, ToolError, ToolSpec
 
@@ -29,27 +31,29 @@ from molecule_core.tools.spec import BadArgumentsError, ToolError, ToolSpec
 _TIMEOUT_SECONDS = 60.0
 # The call was valid but rejected, unlike exit code 2.
 _EXIT_REJECTED = 1
-WORKSPACE_OPTION = click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
+WORKSPACE_OPTION = click.option("--workspace", help="Workspace that calls, if MOLECULE_WORKSPACES names several.")
 
 
 @click.command("tool")
 @click.argument("name", required=False)
-@click.option("--json", "given", default="{}", help="The arguments, a JSON object; - reads it from standard input.")
+@click.option("--json", "given", default="{}", help="Arguments, as a JSON object (- for standard input).")
 @WORKSPACE_OPTION
-@click.option("--list", "listing", is_flag=True, help="Say which tools there are, and what each takes.")
+@click.option("--list", "listing", is_flag=True, help="List the tools and their arguments.")
 def command(name: str | None, given: str, workspace: str | None, listing: bool) -> None:
-    """Call a platform tool as the workspace that the environment names, and print its result as JSON.
+    """Call a platform tool as the workspace in the environment, and print its result as JSON.
 
-    WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN (or MOLECULE_WORKSPACE_TOKEN_FILE) and PLATFORM_URL say who calls, or
-    MOLECULE_WORKSPACES for several. Ends with 0, with 1 if the tool was refused, with 2 if it was called wrongly; the
-    reason is one line on standard error."""
+    WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN (or MOLECULE_WORKSPACE_TOKEN_FILE) and PLATFORM_URL select the workspace;
+    MOLECULE_WORKSPACES names several. Exit code 0: success; 1: the call was rejected; 2: invalid arguments. Errors are
+    one line on standard error."""
     if listing or name is None:
         _print_tools()
         return
     spec = find_tool(name)
     if spec is None:
-        raise CommandFailed(reason=f"there is no tool {name!r}; there are: {', '.join(each.name for each in TOOLS)}")
-    text = sys.stdin.buffer.read() if given == "-" else given
+        raise CommandFailed(
+            reason=f"tool {name!r} does not exist. Use one of: {', '.join(each.name for each in TOOLS)}."
+        )
+    text = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8) if given == "-" else given
     click.echo(msgspec.json.format(msgspec.json.encode(run_tool(spec, _decode_json(text), workspace))).decode())
 
 
@@ -57,7 +61,7 @@ def _print_tools() -> None:
     for spec in TOOLS:
         click.echo(f"{spec.name}: {spec.summary}")
         for name, about in spec.input_schema["properties"].items():
-            needed = " (needed)" if name in spec.input_schema.get("required", ()) else ""
+            needed = " (required)" if name in spec.input_schema.get("required", ()) else ""
             click.echo(f"    {name}{needed}: {about['description']}")
 
 
@@ -82,13 +86,15 @@ def run_tool(spec: ToolSpec, arguments: Any, workspace: str | None) -> dict[str,
 
 async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configuration) -> dict[str, Any]:
     arguments = spec.parse_arguments(raw_arguments)
+    if note := spec.unknown_note(raw_arguments):
+        click.echo(note, err=True)
     clock, randomness = SystemClock(), SystemRandomness()
     async with AsyncExitStack() as stack:
         workspaces = []
         for connection in configuration.workspaces:
             api = await stack.enter_async_context(ApiClient(connection.url, connection.token, seconds=_TIMEOUT_SECONDS))
             requester = RetryingRequester(api, BoundedRetry(clock=clock, randomness=randomness))
-            workspaces.append(ActingWorkspace(connection.id, connection.url, requester))
+            workspaces.append(ActingWorkspace(connection.id, connection.url, requester, api))
         runner = ToolRunner(
             workspaces,
             clock=clock,
@@ -96,6 +102,7 @@ async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configura
             runtime="cli",
             version=VERSION,
             lease=configuration.settings.lease_seconds,
+            files=local_files(configuration.state),
         )
         stack.push_async_callback(runner.close)
         return await runner.call(spec, arguments)
@@ -125,7 +132,7 @@ def tool_command(name: str) -> click.Command:
     """Return the command that the registry names for a tool."""
     (spec,) = (each for each in TOOLS if each.cli == name)
 
-    @click.command(name, help=f"{spec.summary} (The tool {spec.name}.)")
+    @click.command(name, help=f"{spec.summary} (Tool: {spec.name}.)")
     @WORKSPACE_OPTION
     def run(workspace: str | None) -> None:
         _PRINTERS[name](run_tool(spec, {}, workspace))
@@ -142,7 +149,9 @@ def reply_command(name: str) -> click.Command:
     (spec,) = (each for each in TOOLS if each.cli == name)
     progress = "progress" in spec.arguments_type.__struct_fields__
 
-    @click.command(name, help=f"{spec.summary} (The tool {spec.name}.) TEXT is read from standard input if left out.")
+    @click.command(
+        name, help=f"{spec.summary} (Tool: {spec.name}.) Without TEXT, or with -, it is read from standard input."
+    )
     @click.argument("handle")
     @click.argument("text", required=False)
     @WORKSPACE_OPTION
@@ -152,13 +161,13 @@ def reply_command(name: str) -> click.Command:
         click.echo(result["note"] or result["state"])
 
     if progress:
-        run = click.option("--progress", is_flag=True, help="Only say that you are at it; it stays open.")(run)
+        run = click.option("--progress", is_flag=True, help="Only report progress. The message stays open.")(run)
     return run
 
 
 def read_standard_input() -> str:
     """Read standard input as text. Raises CommandFailed if it is not UTF-8."""
     try:
-        return sys.stdin.buffer.read().decode().strip()
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise CommandFailed(reason=f"standard input is no UTF-8 ({error})") from None
+        raise CommandFailed(reason=f"standard input is not UTF-8 ({error})") from None

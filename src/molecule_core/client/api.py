@@ -1,11 +1,16 @@
 """HTTP client of the public API: one server, at most one credential."""
 
-from collections.abc import AsyncIterator
+import codecs
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import httpx2
 import msgspec
+
+from molecule_core.common.net.proxies import proxy_for
+from molecule_core.common.text import file_name_of
+from molecule_core.wire.schemas.activity import Intent
 
 # Longer than the longest long-poll, so that a timeout means that the server does not respond.
 _TIMEOUT_SECONDS = 60.0
@@ -14,11 +19,13 @@ _SSE_DATA_PREFIX = "data: "
 _KEEPALIVE_SECONDS = 30.0
 # Timeout, misdirected request, too early, too many requests.
 _TRANSIENT_STATUSES = (408, 421, 425, 429)
+_STORAGE_FULL = "storage_full"
 # An invalid address is handled as an unreachable server.
 _CONNECTION_ERRORS = (httpx2.TransportError, httpx2.InvalidURL)
 # A redirect's url is chosen by others: shorten it to what a person needs to recognise it.
 _MAX_URL_LENGTH = 200
 _ADDRESS_OPTIONS = "PLATFORM_URL, --server or --url"
+_CONTENT_TYPE = "content-type"
 T = TypeVar("T")
 
 
@@ -34,7 +41,7 @@ class ApiError(Exception):
 
     @property
     def code(self) -> str:
-        """Return the error code, as listed in docs/errors.md; empty if there is none."""
+        """Return the error code, as listed in docs/reference/errors.md; empty if there is none."""
         return str(self.problem.get("code", ""))
 
     @property
@@ -42,7 +49,9 @@ class ApiError(Exception):
         """Return whether the request may succeed later.
 
         True for rate limits, timeouts, misdirected requests, server errors, and for redirects and pages, which do not
-        come from the server itself."""
+        come from the server itself. Not for a limit of storage: it lasts until something is deleted."""
+        if self.code == _STORAGE_FULL:
+            return False
         return self.status in _TRANSIENT_STATUSES or not httpx2.codes.is_client_error(self.status)
 
 
@@ -56,12 +65,12 @@ class ConnectionPool:
     """Connections to one server, which clients with different credentials may share."""
 
     def __init__(self, url: str, *, seconds: float = _TIMEOUT_SECONDS) -> None:
-        # A proxy from the environment is for the outside network, not for an agent's own server. A TLS context with its
-        # certificates costs 30 ms, which an http address does not need.
+        # Not trust_env: it would send requests to this machine to a proxy. A TLS context with its certificates costs
+        # 30 ms, which an http address does not need.
         tls = url.startswith("https:")
         # Unlimited: an agent of a hundred workspaces has a long-poll for each.
         most = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEPALIVE_SECONDS)
-        self.http = httpx2.AsyncClient(timeout=seconds, trust_env=False, verify=tls, limits=most)
+        self.http = httpx2.AsyncClient(timeout=seconds, trust_env=False, proxy=proxy_for(url), verify=tls, limits=most)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -81,7 +90,7 @@ class ApiClient:
         seconds: float = _TIMEOUT_SECONDS,
         connections: ConnectionPool | None = None,
     ) -> None:
-        self._headers = {"content-type": "application/json"}
+        self._headers = {_CONTENT_TYPE: "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
         self._url = url.rstrip("/")
@@ -131,6 +140,34 @@ class ApiClient:
             raise ApiError(response.status_code, _error_body(response))
         return _decode_body(response)
 
+    async def download(self, path: str, write: Callable[[bytes], object]) -> str:
+        """Make a GET request for a file, call `write` with each piece of it, and return its name.
+
+        Raises ApiError, NoAnswerError."""
+        headers = {name: value for name, value in self._headers.items() if name != _CONTENT_TYPE}
+        try:
+            async with self._http.stream("GET", self._url + path, headers=headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiError(response.status_code, _error_body(response))
+                async for piece in response.aiter_bytes():
+                    write(piece)
+                return file_name_of(response.headers.get("content-disposition", ""))
+        except _CONNECTION_ERRORS as error:
+            raise NoAnswerError(str(error) or type(error).__name__) from error
+
+    async def upload(self, path: str, name: str, content: bytes | BinaryIO, mime_type: str) -> Any:
+        """Upload one file as a form. Raises ApiError, NoAnswerError."""
+        headers = {name: value for name, value in self._headers.items() if name != _CONTENT_TYPE}
+        files = {"files": (name, content, mime_type)}
+        try:
+            response = await self._http.post(self._url + path, files=files, headers=headers)
+        except _CONNECTION_ERRORS as error:
+            raise NoAnswerError(str(error) or type(error).__name__) from error
+        if not response.is_success:
+            raise ApiError(response.status_code, _error_body(response))
+        return _decode_body(response)
+
     async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield live frames, the greeting first, until the server ends the stream. Raises ApiError, NoAnswerError."""
         try:
@@ -147,7 +184,7 @@ class ApiClient:
     # -- messages ------------------------------------------------------------------------------------------------------
 
     async def send(
-        self, workspace_id: str, text: str, *, message_id: str | None = None, intent: str = "request"
+        self, workspace_id: str, text: str, *, message_id: str | None = None, intent: str = Intent.REQUEST
     ) -> Any:
         """Send a message to a workspace; return the receipt. Raises ApiError, NoAnswerError."""
         message: dict[str, Any] = {"role": "user", "parts": [{"kind": "text", "text": text}]}
@@ -158,13 +195,22 @@ class ApiClient:
         return await self.post(f"/workspaces/{workspace_id}/a2a", body)
 
     async def claim(
-        self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100, include: str | None = None
+        self,
+        workspace_id: str,
+        *,
+        lease: int = 60,
+        wait: int = 25,
+        limit: int = 100,
+        include: str | None = None,
+        reports_read: bool = False,
     ) -> list[dict[str, Any]]:
         """Claim messages of an inbox; waits for the first one. Each must be acknowledged within the lease.
 
+        `reports_read`: the caller reports which of them its model has read; senders see them as delivered only then.
         Raises ApiError, NoAnswerError."""
         path = f"/workspaces/{workspace_id}/activity"
-        rows = await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
+        query = {"reports_read": "true"} if reports_read else {}
+        rows = await self.get(path, claim=lease, wait=wait, limit=limit, include=include, **query)
         # A wrong response comes without waiting: treated as an empty inbox it would be polled in a tight loop.
         return [row for row in expect_type(rows, list) if isinstance(row, dict)]
 
@@ -177,7 +223,7 @@ class ApiClient:
 def expect_type(value: Any, kind: type[T]) -> T:
     """Check the type of a response. Raises NoAnswerError: a proxy's page may have status 200 too."""
     if not isinstance(value, kind):
-        raise NoAnswerError("what answers there is no Molecule server, or one of another version")
+        raise NoAnswerError("this is not a Molecule server, or it has another version")
     return value
 
 
@@ -191,9 +237,9 @@ def _decode_body(response: httpx2.Response) -> Any:
     if not response.content:
         return ""
     try:
-        return msgspec.json.decode(response.content)
+        return msgspec.json.decode(response.content.removeprefix(codecs.BOM_UTF8))
     except msgspec.DecodeError:
-        detail = "is no Molecule server, or has none behind it now"
+        detail = "is not a Molecule server, or a proxy whose server is down"
         raise ApiError(response.status_code, {"error": _wrong_server_text(response, detail)}) from None
 
 
@@ -206,7 +252,7 @@ def _error_body(response: httpx2.Response) -> dict[str, Any]:
 
 def _decode_or_text(response: httpx2.Response) -> Any:
     try:
-        return msgspec.json.decode(response.content)
+        return msgspec.json.decode(response.content.removeprefix(codecs.BOM_UTF8))
     except msgspec.DecodeError:
         return response.text[:500]
 
@@ -219,12 +265,12 @@ def _redirect_text(response: httpx2.Response) -> str:
         to = response.url.join(response.headers["location"])
         path = to.raw_path.partition(b"?")[0].decode()
         location = f"{to.scheme}://{to.netloc.decode()}{path}"[:_MAX_URL_LENGTH]
-        detail = f"does not answer but leads to {location}, which is not followed"
+        detail = f"redirects to {location}, and redirects are not followed"
     except (KeyError, httpx2.InvalidURL):
-        detail = "gives no answer of a Molecule server"
+        detail = "does not respond like a Molecule server"
     return _wrong_server_text(response, detail)
 
 
 def _wrong_server_text(response: httpx2.Response, detail: str) -> str:
     here = f"{response.url.scheme}://{response.url.netloc.decode()}"
-    return f"{here} {detail}. Set the server's address ({_ADDRESS_OPTIONS}) to where it answers itself"
+    return f"{here} {detail}. Set {_ADDRESS_OPTIONS} to the address of the server itself"

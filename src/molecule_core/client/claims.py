@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from molecule_core.common.clock import Clock
 from molecule_core.tools.runners import message_tools
+from molecule_core.tools.runners.file_tools import FileTransfer
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.spec import ToolError
 from molecule_core.wire.schemas.inbox import InboxMessage
@@ -18,11 +19,12 @@ PollTasks = dict[str, "asyncio.Task[InboxMessage | None]"]
 
 
 class ActingWorkspace(Struct, frozen=True):
-    """A workspace that calls are made as."""
+    """A workspace that calls are made as. `transfer`: for its files; None: it has no tools for files."""
 
     id: str
     url: str
     requester: Requester
+    transfer: FileTransfer | None = None
 
 
 class MessageClaims:

@@ -8,13 +8,17 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from molecule_core.client.host_config_edit import EDIT_ERRORS, configured_workspaces
+from molecule_core.client.host_context_file import HostContextFile
+from molecule_core.client.jsonc_edit import JsonEditError
+from molecule_core.client.regular_file import read_regular_file
 from molecule_core.common.clock import Clock, to_rfc3339
 from molecule_core.common.errors import CommandFailed
 from molecule_core.tools.host_config import Host
@@ -25,6 +29,14 @@ PROJECT_SCOPE, USER_SCOPE = "project", "user"
 
 Edit = Callable[[str], str]
 """Returns the new text of a configuration. Raises EDIT_ERRORS."""
+
+
+class PlannedEdit(NamedTuple):
+    """An edit of a file. `root`: the folder that the file belongs to, which its links must not leave."""
+
+    file: Path
+    root: Path
+    edit: Edit
 
 
 def config_file(host: Host, environ: Mapping[str, str], home: Path, folder: Path, scope: str) -> Path:
@@ -92,7 +104,7 @@ class HostConfigFiles:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise CommandFailed(reason=f"the folder {self._folder} cannot be made: {error.strerror}") from None
+            raise CommandFailed(reason=f"the folder {self._folder} cannot be created: {error.strerror}") from None
 
     # -- tokens --------------------------------------------------------------------------------------------------------
 
@@ -113,35 +125,37 @@ class HostConfigFiles:
         """Return the workspaces in a host's configuration; none if it cannot be read."""
         try:
             return configured_workspaces(host, (_read_bytes(file) or b"").decode("utf-8"))
-        except (UnicodeDecodeError, *EDIT_ERRORS):
+        except (UnicodeDecodeError, CommandFailed, *EDIT_ERRORS):
             return []
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
-    def edited_content(self, file: Path, edit: Edit) -> bytes | None:
-        """Return the content that an edit would produce; None if nothing would change.
+    def check_edit(self, planned: PlannedEdit) -> None:
+        """Check that an edit can be applied; write nothing. Raises CommandFailed."""
+        self._edited_content(_locate(planned), planned.edit)
 
-        Writes nothing. Raises CommandFailed."""
+    def _edited_content(self, file: Path, edit: Edit) -> bytes | None:
+        """Return the content that an edit would produce; None if nothing would change. Raises CommandFailed."""
         old = _read_bytes(file)
         try:
-            new = edit((old or b"").decode("utf-8")).encode()
-        except (UnicodeDecodeError, *EDIT_ERRORS) as error:
+            new = edit(_decode(old or b"")).encode()
+        except EDIT_ERRORS as error:
             raise CommandFailed(
-                reason=f"{file} was left alone: {error}. Mend it, or add the lines by hand (--apply away shows them)"
+                reason=f"{file} cannot be edited: {error}. Fix it, or run without --apply and add the lines by hand."
             ) from None
         return None if new == old else new
 
     def apply_edits(
-        self, edits: Mapping[str, tuple[Path, Edit]], host: str, about: tuple[str, str, str | None]
+        self, edits: Mapping[str, PlannedEdit], host: str, about: tuple[str, str, str | None]
     ) -> list[AppliedEdit]:
         """Edit files, each under the name of what is edited; unchanged files are not written.
 
         `about`: workspace id, token file, token id. Raises CommandFailed."""
         self.ensure_folder()
         at, done = to_rfc3339(self._clock.now()), []
-        for what, (named, edit) in edits.items():
-            file = Path(os.path.realpath(named))  # keep a symlink, e.g. of a dotfiles repository
-            new = self.edited_content(file, edit)
+        for what, planned in edits.items():
+            file = _locate(planned)
+            new = self._edited_content(file, planned.edit)
             if new is not None:
                 done.append(
                     self._apply_edit(AppliedEdit(at, host, what, str(file), None, _sha256(new), (), *about), new)
@@ -157,18 +171,48 @@ class HostConfigFiles:
             mode = None if old is None else stat.S_IMODE(file.stat().st_mode)
             backup = None
             if old is not None:
-                stamp = planned.at.translate({ord(sign): None for sign in "-:."})
-                backup = file.with_name(f"{file.name}.before-molecule-{stamp}")
+                backup = _unused_backup(file, planned.at)
                 _write_atomically(backup, old, mode)
             applied = msgspec.structs.replace(planned, backup=None if backup is None else str(backup), made=made)
             # List the edit first: a crash after this line leaves a known edit that was not made.
             self._save_edits([*self.load_edits(), applied])
             if _read_bytes(file) != old:
-                raise CommandFailed(reason=f"{file} is being changed by somebody else; run it again")
+                raise CommandFailed(
+                    reason=f"{file} was changed by another program at the same time. Run this command again."
+                )
             _write_atomically(file, new, mode)
         except OSError as error:
             raise CommandFailed(reason=f"{file} cannot be written: {error.strerror}") from None
         return applied
+
+    def update_edited_files(self, edit_for: Callable[[AppliedEdit], Edit]) -> list[str]:
+        """Edit the files of earlier commands, so that nothing in them is of an earlier version; return those that
+        changed. A file that cannot be parsed now stays as it is, and undo still restores what was there before the
+        first edit. Raises CommandFailed."""
+        edits = {(each.what, each.file): each for each in self.load_edits()}
+        return [each.file for each in edits.values() if self._update_edited_file(each.file, edit_for(each))]
+
+    def _update_edited_file(self, name: str, edit: Edit) -> bool:
+        file = Path(name)
+        old = _read_bytes(file)
+        try:
+            new = None if old is None else self._edited_content(file, edit)
+        except CommandFailed:
+            return False
+        if old is None or new is None:
+            return False
+        try:
+            _write_atomically(file, new, stat.S_IMODE(file.stat().st_mode))
+        except OSError as error:
+            raise CommandFailed(reason=f"{file} cannot be written: {error.strerror}") from None
+        replaced = [
+            msgspec.structs.replace(each, after=_sha256(new))
+            if (each.file, each.after) == (name, _sha256(old))
+            else each
+            for each in self.load_edits()
+        ]
+        self._save_edits(replaced)
+        return True
 
     # -- the way back --------------------------------------------------------------------------------------------------
 
@@ -187,24 +231,25 @@ class HostConfigFiles:
         exact = now is None or _sha256(now) == change.after or now == before
         try:
             if not exact:
-                remaining = self.edited_content(file, remove_own)
+                remaining = self._edited_content(file, remove_own)
                 if remaining is not None:
                     _write_atomically(file, remaining, stat.S_IMODE(file.stat().st_mode))
             elif change.backup is None:
                 file.unlink(missing_ok=True)
                 _remove_empty(change.made)
             elif before is None:
-                raise CommandFailed(reason=f"the copy {change.backup} is gone; {file} was left alone")
+                raise CommandFailed(reason=f"the backup {change.backup} does not exist, so {file} was not changed")
             else:
                 _write_atomically(file, before, stat.S_IMODE(Path(change.backup).stat().st_mode))
             if change.backup is not None:
                 Path(change.backup).unlink(missing_ok=True)
         except OSError as error:
-            raise CommandFailed(reason=f"{file} cannot be put back: {error.strerror}") from None
+            raise CommandFailed(reason=f"{file} cannot be restored: {error.strerror}") from None
         remaining_edits = [each for each in self.load_edits() if each != change]
         self._save_edits(remaining_edits)
         if change.token_file not in {each.token_file for each in remaining_edits}:
             Path(change.token_file).unlink(missing_ok=True)
+            HostContextFile.beside_token(Path(change.token_file)).remove()
         return UndoResult(change, exact)
 
     # -- the book ------------------------------------------------------------------------------------------------------
@@ -217,7 +262,7 @@ class HostConfigFiles:
         except FileNotFoundError:
             return []
         except (OSError, msgspec.DecodeError) as error:
-            advice = "move it away, and put copies back by hand"
+            advice = "move it away, and restore the backups by hand"
             raise CommandFailed(reason=f"{path} cannot be read ({error}); {advice}") from None
 
     def _save_edits(self, edits: list[AppliedEdit]) -> None:
@@ -231,14 +276,44 @@ class HostConfigFiles:
 # -- the disk ----------------------------------------------------------------------------------------------------------
 
 
+def _locate(planned: PlannedEdit) -> Path:
+    """Return the file to write: a link stays, e.g. of a dotfiles repository, unless it leads out of its folder.
+
+    Raises CommandFailed."""
+    file, root = Path(os.path.realpath(planned.file)), Path(os.path.realpath(planned.root))
+    if not file.is_relative_to(root):
+        raise CommandFailed(
+            reason=f"{planned.file} cannot be edited: it is a link to {file}, outside {root}. Use --file to name that "
+            "file, or replace the link."
+        )
+    return file
+
+
+def _unused_backup(file: Path, at: str) -> Path:
+    """Return the path of the next backup of a file: two edits of one command have one each."""
+    stamp = at.translate({ord(sign): None for sign in "-:."})
+    suffixes = chain([""], (f"-{number}" for number in count(2)))
+    backups = (file.with_name(f"{file.name}.before-molecule-{stamp}{suffix}") for suffix in suffixes)
+    return next(each for each in backups if not os.path.lexists(each))
+
+
 def _read_bytes(file: Path) -> bytes | None:
-    """Return the bytes of a file; None if it does not exist. Raises CommandFailed."""
+    """Return the bytes of a file; None if it does not exist. Raises CommandFailed, also if it is no regular file."""
     try:
-        return file.read_bytes()
+        return read_regular_file(file)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CommandFailed(reason=f"{file} cannot be read: {error.strerror}") from None
+
+
+def _decode(content: bytes) -> str:
+    """Decode a configuration. Raises JsonEditError."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise JsonEditError(f"line {line} is not UTF-8") from None
 
 
 def _write_atomically(file: Path, content: bytes, mode: int | None) -> None:
@@ -250,7 +325,7 @@ def _write_atomically(file: Path, content: bytes, mode: int | None) -> None:
         with os.fdopen(handle, "wb") as opened:
             opened.write(content)
             if mode is not None:
-                os.fchmod(opened.fileno(), mode)
+                unfinished.chmod(mode)
             opened.flush()
             os.fsync(opened.fileno())
         unfinished.replace(file)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 JsonPath = Sequence[str | int]
 _TRIVIA = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^\s\ufeff]', re.DOTALL)
+_BYTE_ORDER_MARK = "\ufeff"
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*(?:(?!\*/)[^\n\r])*\*/[ \t]*)?(?=[\r\n]|$)")
@@ -73,6 +75,25 @@ def without(text: str, path: JsonPath) -> str:
     return text
 
 
+def check_grammar(text: str, *, comments: bool, trailing_commas: bool, byte_order_mark: bool) -> None:
+    """Check that a text has nothing that its reader does not accept. Raises JsonEditError, which names the line."""
+    if text.startswith(_BYTE_ORDER_MARK) and not byte_order_mark:
+        _reject_at(text, 0, "a byte order mark")
+    comma = None
+    for token in _TOKEN.finditer(text):
+        if token[0][:2] in ("//", "/*"):
+            if not comments:
+                _reject_at(text, token.start(), "a comment")
+        elif token[0] in "]}" and comma is not None and not trailing_commas:
+            _reject_at(text, comma, "a comma after the last member")
+        else:
+            comma = token.start() if token[0] == "," else None
+
+
+def _reject_at(text: str, at: int, what: str) -> NoReturn:
+    raise JsonEditError(f"line {text.count(chr(10), 0, at) + 1} has {what}, which its host does not accept")
+
+
 # -- changing ----------------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +109,7 @@ def _find_member(node: JsonNode, step: str | int) -> JsonNode | None:
     Raises JsonEditError if the node cannot have such a member."""
     if node.members is None or isinstance(node.value, list) != isinstance(step, int):
         raise JsonEditError(
-            f"there is something else than {'a list' if isinstance(step, int) else 'an object'} at {step!r}"
+            f"{step!r} cannot be added, since its parent is not {'a list' if isinstance(step, int) else 'an object'}"
         )
     return next((value for key, _, value in reversed(node.members) if key == step), None)
 
@@ -186,7 +207,7 @@ def _parse_root(text: str) -> JsonNode:
         return JsonNode(at, at, {}, [])
     node = _parse_node(text, at, 0)
     if node.members is None or not isinstance(node.value, dict):
-        raise JsonEditError("its top is no object")
+        raise JsonEditError("its top level is not an object")
     if (rest := _skip_trivia(text, node.end)) != len(text):
         _fail_at(text, rest)
     return node

@@ -20,7 +20,7 @@ from molecule_core.client.org_plan import (
     format_path,
     make_plan,
 )
-from molecule_core.common.errors import OrgFileFailed
+from molecule_core.common.errors import CommandFailed
 
 # Swapped names need a second pass (the first gives one of them a number); further passes are for concurrent changes.
 _MAX_PASSES = 4
@@ -45,15 +45,15 @@ _CREATE_FIELDS = (
 async def find_org(api: ApiClient, name: str | None) -> dict[str, Any] | None:
     """Return the organisation of this name that the credential can access (None: the caller's own, or the first).
 
-    None: it does not exist, and an admin may create it. Raises ApiError, NoAnswerError, OrgFileFailed."""
+    None: it does not exist, and an admin may create it. Raises ApiError, NoAnswerError, CommandFailed."""
     session = await api.get("/session")
     if session["user"]["kind"] != "admin":
         own: dict[str, Any] = session["org"]
-        if name not in (None, own["name"]):
-            raise OrgFileFailed(reason=f"this token is for {own['name']!r}, not for {name!r}; name it with --org")
+        if name not in (None, own["name"], own["id"]):
+            raise CommandFailed(reason=f"this token is for {own['name']!r}, not for {name!r}. Set --org.")
         return own
     orgs: list[dict[str, Any]] = await api.get("/orgs")
-    return next((each for each in orgs if name in (None, each["name"])), None)
+    return next((each for each in orgs if name in (None, each["name"], each["id"])), None)
 
 
 async def list_workspaces(api: ApiClient, org_id: str) -> list[Row]:
@@ -81,7 +81,7 @@ class OrgPlanApplier:
     async def apply(self, wanted: list[OrgNode], may_remove: Callable[[OrgPlan], bool]) -> None:
         """Apply the file; `may_remove` is asked before any removal that was not confirmed yet.
 
-        Raises ApiError, NoAnswerError, OrgFileFailed."""
+        Raises ApiError, NoAnswerError, CommandFailed."""
         known: dict[int, str] = {}
         confirmed: set[str] = set()
         for _ in range(_MAX_PASSES):
@@ -90,10 +90,12 @@ class OrgPlanApplier:
                 return
             removed_ids = {removal.row["id"] for removal in plan.removed_subtrees}
             if not removed_ids <= confirmed and not may_remove(plan):
-                raise OrgFileFailed(reason="nothing was changed")
+                raise CommandFailed(reason="nothing was changed")
             confirmed |= removed_ids
             known = await self._carry_out(wanted, plan)
-        raise OrgFileFailed(reason="somebody else changes this organisation at the same time; run it again")
+        raise CommandFailed(
+            reason="the organisation was changed by another request at the same time. Run this command again."
+        )
 
     async def _carry_out(self, wanted: list[OrgNode], plan: OrgPlan) -> dict[int, str]:
         ids = dict(plan.workspace_ids)
@@ -144,7 +146,9 @@ class OrgPlanApplier:
             others = {each["name"] for each in error.problem["children"]} - set(removal.descendants)
             if others:
                 names = ", ".join(sorted(others))
-                raise OrgFileFailed(reason=f"{names} came below {name!r} meanwhile; run it again") from None
+                raise CommandFailed(
+                    reason=f"new workspaces were added below {name!r} ({names}). Run this command again."
+                ) from None
         await self._api.call("DELETE", path, query={"confirm": "true", "name": name})
         self._report(f"- {format_path(removal.path)}")
 

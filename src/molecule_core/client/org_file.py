@@ -7,17 +7,18 @@ import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from molecule_core.common.errors import MoleculeError, OrgFileFailed
+from molecule_core.common.errors import CommandFailed, MoleculeError
 from molecule_core.common.limits import MAX_REPLY_SECONDS, Limits
 from molecule_core.common.text import validate_line, validate_name
+from molecule_core.wire.schemas.envelope import InstructionShape
 
 DEFAULT_RUNTIME = "generic-mcp"
-_GUIDE = "docs/organisation.md shows what such a file may hold"
+_GUIDE = "See docs/reference/org-file.md."
 
 
 class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,9 +38,9 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     url: str | None = None
     instruction_template_id: str | None = None
     instruction_compact: bool = False
-    instruction_shape: Literal["json", "xml", "both"] | None = None
+    instruction_shape: InstructionShape | None = None
     reply_seconds: Annotated[int, Meta(ge=0, le=MAX_REPLY_SECONDS)] | None = None
-    send_drafts: bool = False
+    send_drafts: bool = True
     broadcast_enabled: bool = False
     talk_to_user_enabled: bool = True
     # Members of the demo's company files, ignored here.
@@ -86,15 +87,15 @@ def list_nodes(file: OrgFile) -> list[OrgNode]:
 
 
 def read_org_file(path: Path) -> OrgFile:
-    """Read an org file. Raises OrgFileFailed, which names the file, the problem and the remedy."""
+    """Read an org file. Raises CommandFailed, which names the file, the problem and the remedy."""
     try:
-        return parse_org_file(path.read_text(encoding="utf-8"))
+        return parse_org_file(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise OrgFileFailed(reason=f"the org file {path} cannot be read: {error.strerror}") from None
+        raise CommandFailed(reason=f"the org file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise OrgFileFailed(reason=f"the org file {path} is not TOML: {error}") from None
+        raise CommandFailed(reason=f"the org file {path} is not TOML: {error}") from None
     except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
-        raise OrgFileFailed(reason=f"the org file {path} cannot be used: {error}; {_GUIDE}") from None
+        raise CommandFailed(reason=f"the org file {path} cannot be used: {error}. {_GUIDE}") from None
 
 
 def parse_org_file(text: str) -> OrgFile:
@@ -105,7 +106,7 @@ def parse_org_file(text: str) -> OrgFile:
     keys = [node.workspace.key for node in list_nodes(clean) if node.workspace.key is not None]
     for key in keys:
         if keys.count(key) > 1:
-            raise msgspec.ValidationError(f"two seats have the key {key!r}; a key is for one")
+            raise msgspec.ValidationError(f"two workspaces have the key {key!r}. Keys must be unique")
     return clean
 
 
@@ -113,13 +114,13 @@ def _clean_workspaces(
     parent_path: tuple[str, ...], workspaces: tuple[OrgFileWorkspace, ...], limits: Limits
 ) -> tuple[OrgFileWorkspace, ...]:
     if len(parent_path) >= limits.tree_depth and workspaces:
-        raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
+        raise msgspec.ValidationError(f"the tree must not be deeper than {limits.tree_depth} levels")
     clean = tuple(_clean_workspace(parent_path, workspace, limits) for workspace in workspaces)
     names = [workspace.name for workspace in clean]
     for name in names:
         if names.count(name) > 1:
             where = f"below {' / '.join(parent_path)}" if parent_path else "at the top"
-            raise msgspec.ValidationError(f"two seats {where} are called {name!r}; rename one")
+            raise msgspec.ValidationError(f"two workspaces {where} are named {name!r}. Rename one")
     return clean
 
 

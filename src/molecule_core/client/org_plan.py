@@ -80,7 +80,7 @@ class OrgPlan(Struct, frozen=True):
             yield f"+ {format_path(creation.node.path)}{_format_details(creation.node.workspace)}"
         for update in self.updates:
             if update.is_moved:
-                yield f"> {format_path(update.old_path)} moves to {format_path(update.node.path)}"
+                yield f"> {format_path(update.old_path)}: move to {format_path(update.node.path)}"
             if update.members:
                 changes = ", ".join(
                     f"{name} {_format_value(old)} -> {_format_value(new)}"
@@ -89,14 +89,14 @@ class OrgPlan(Struct, frozen=True):
                 yield f"~ {format_path(update.old_path)}: {changes}"
         for removal in self.removed_subtrees:
             more = (
-                f", and with it {len(removal.descendants)} below: {', '.join(removal.descendants)}"
+                f", with {len(removal.descendants)} below: {', '.join(removal.descendants)}"
                 if removal.descendants
                 else ""
             )
             yield f"- {format_path(removal.path)}{more}"
         moved = sum(update.is_moved for update in self.updates)
         changed = sum(bool(update.members) for update in self.updates)
-        yield f"{len(self.creations)} to make, {changed} to change, {moved} to move, {self.removal_count} to remove"
+        yield f"{len(self.creations)} to create, {changed} to change, {moved} to move, {self.removal_count} to remove"
 
 
 def format_path(path: tuple[str, ...]) -> str:

@@ -134,6 +134,10 @@ class ThreadsClient:
         body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key, "seen": seen}
         return _convert_response(await self._api.post(_thread_path(thread_id, "entries"), body), AppendResult)
 
+    async def interrupt(self, thread_id: str) -> None:
+        """Interrupt the running turn, if there is one."""
+        await self._api.post(_thread_path(thread_id, "interrupt"))
+
     async def end_turn(self, thread_id: str, turn_id: str, generation: int, **fields: Any) -> None:
         """End a turn with `status`, and `final` or `error`."""
         await self._api.post(_thread_path(thread_id, "turns", turn_id, "end"), {"generation": generation, **fields})
@@ -148,4 +152,4 @@ def _convert_response(response: Any, shape: type[T]) -> T:
     try:
         return msgspec.convert(response, shape)
     except msgspec.ValidationError as error:
-        raise NoAnswerError(f"the server answered something that this version does not know ({error})") from None
+        raise NoAnswerError(f"this version cannot read the response of the server ({error})") from None

@@ -108,7 +108,7 @@ def _verify_edit(text: str, wanted: dict[str, Any], path: TomlPath) -> str:
             return text
     except TomlEditError:
         pass
-    raise TomlEditError(f"it says {'.'.join(path)} in a form that is not edited here; write it as a table of its own")
+    raise TomlEditError(f"the form of {'.'.join(path)} is not supported; write it as a separate table")
 
 
 # -- tables of tomlkit -------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def _put_value(table: dict[str, Any], path: TomlPath, value: Any) -> bool:
     for step in path[:-1]:
         table = table.setdefault(step, {})
         if not isinstance(table, dict):
-            raise TomlEditError(f"{step} is no table")
+            raise TomlEditError(f"{step} is not a table")
     is_new = path[-1] not in table
     table[path[-1]] = value
     return is_new

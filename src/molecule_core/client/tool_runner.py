@@ -9,14 +9,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.client.claims import ActingWorkspace, MessageClaims
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator
-from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
+from molecule_core.tools.runners import (
+    approval_tools,
+    collaboration_tools,
+    delegation_tools,
+    file_tools,
+    message_tools,
+)
+from molecule_core.tools.runners.file_tools import LocalFiles
 from molecule_core.tools.runners.requester import with_approval
 from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
-from molecule_core.tools.spec import LocalCall, ToolError, ToolSpec
+from molecule_core.tools.spec import NO_ANSWER_CODE, LocalCall, ToolError, ToolSpec
 from molecule_core.wire.schemas.inbox import InboxMessage
 
 
@@ -32,7 +40,9 @@ class ToolRunner:
         runtime: str,
         version: str,
         lease: int = 300,
+        files: LocalFiles | None = None,
     ) -> None:
+        self._files = files
         self._workspaces = {workspace.id: workspace for workspace in workspaces}
         self._clock = clock
         self._ids = ids
@@ -53,6 +63,7 @@ class ToolRunner:
             **dict.fromkeys(delegation_tools.TOOL_NAMES, self._run_delegation_tool),
             **dict.fromkeys(approval_tools.TOOL_NAMES, self._run_approval_tool),
             **dict.fromkeys(collaboration_tools.TOOL_NAMES, self._run_collaboration_tool),
+            **dict.fromkeys(file_tools.TOOL_NAMES, self._run_file_tool),
         }
 
     @property
@@ -71,6 +82,12 @@ class ToolRunner:
         """Run a tool and return its result. A call repeated with the same `key` acts once. Raises ToolError."""
         if isinstance(spec.call, LocalCall):
             return await self._local_calls[spec.call.name](arguments, key, progress)
+        if (
+            isinstance(arguments, types.ListPeersArguments)
+            and not arguments.via_workspace
+            and len(self._workspaces) > 1
+        ):
+            return await self._list_all_peers(spec, arguments)
         workspace = self._resolve_workspace(spec, arguments)
         request = spec.to_request(workspace.id, arguments)
         headers = message_tools.idempotency_headers(key or self._ids.new()) if spec.call.keyed else None
@@ -78,7 +95,30 @@ class ToolRunner:
         response = await requester.call(
             request.method, request.path, body=request.body, query=request.query or None, headers=headers
         )
-        return spec.convert_result(workspace.id, response)
+        result = spec.convert_result(workspace.id, response)
+        if spec.result_type is types.SendMessageToUserResult:
+            await self._ack_unnamed(workspace, result)
+        return result
+
+    async def _list_all_peers(self, spec: ToolSpec, arguments: types.ListPeersArguments) -> dict[str, Any]:
+        """List the peers of every workspace, each marked by the workspace through which it may be messaged."""
+        pages, errors = [], []
+        for id_ in self._workspaces:
+            try:
+                pages.append(await self.call(spec, msgspec.structs.replace(arguments, via_workspace=id_)))
+            except ToolError as error:
+                errors.append(error)
+        if errors and not pages:
+            raise errors[0]
+        peers = [{**peer, "via_workspace": page["workspace_id"]} for page in pages for peer in page["peers"]]
+        return {"workspace_id": "", "peers": peers, "note": " ".join(error.text for error in errors)}
+
+    async def _ack_unnamed(self, workspace: ActingWorkspace, result: dict[str, Any]) -> None:
+        """Acknowledge what a call answered without naming it, if it was shown here."""
+        seen = self._shown_messages.get(result["answers"])
+        if seen is not None and not result.get("acknowledged"):
+            await message_tools.ack_unnamed(workspace.requester, workspace.id, result, seen.attempt)
+            self._shown_messages.pop(seen.activity_id, None)
 
     async def close(self) -> None:
         """Release the messages that were claimed and not shown."""
@@ -95,11 +135,13 @@ class ToolRunner:
         if workspace_id:
             found = self._workspaces.get(workspace_id)
             if found is None:
-                raise ToolError(f"workspace {workspace_id} is none of yours; yours: {choices}", "unknown_workspace")
+                raise ToolError(
+                    f"you are not connected as workspace {workspace_id}. Use one of: {choices}.", "unknown_workspace"
+                )
             return found
         if len(self._workspaces) > 1:
             raise ToolError(
-                f"you sit in several workspaces; say as which one you act with {argument}: {choices}",
+                f"you are connected as several workspaces. Choose one with {argument}: {choices}.",
                 "ambiguous_workspace",
             )
         return next(iter(self._workspaces.values()))
@@ -118,7 +160,8 @@ class ToolRunner:
             else:
                 return workspace
         raise ToolError(
-            f"none of your workspaces has a message {activity_id}; inbox_peek shows what waits", "unknown_message"
+            f"message {activity_id} is in none of your inboxes. Call inbox_peek to list waiting messages.",
+            "unknown_message",
         )
 
     def _known_attempt(self, activity_id: str, explicit: int) -> int:
@@ -144,6 +187,7 @@ class ToolRunner:
             handle_matches or not request.reply_handle
         ):  # else the handle names a message that was not shown here
             self._shown_messages.pop(request.activity_id, None)
+        await self._ack_unnamed(workspace, result)
         return result
 
     def _match_handle(self, request: types.ReplyToWorkspaceArguments) -> tuple[types.ReplyToWorkspaceArguments, bool]:
@@ -160,8 +204,9 @@ class ToolRunner:
                 raise message_tools.two_messages_error(request.activity_id, request.reply_handle)
             return request, True
         if len(matches) == 1 and request.workspace_id in ("", *matches):
-            ((workspace_id, activity_id),) = matches.items()
-            return msgspec.structs.replace(request, workspace_id=workspace_id, activity_id=activity_id), True
+            message = shown[0]
+            known = {"workspace_id": message.arrival_workspace_id, "activity_id": message.activity_id}
+            return msgspec.structs.replace(request, **known, peer_id=request.peer_id or message.peer_id), True
         return request, False
 
     async def _reply_by_handle(
@@ -221,7 +266,7 @@ class ToolRunner:
     ) -> dict[str, Any]:
         request: types.WaitForMessageArguments = arguments
         message = await self._claims.next_message(request.timeout_secs, progress)
-        note = "" if message else "no message came in this time; call again to go on waiting"
+        note = "" if message else "No message arrived in this time. Call wait_for_message again to keep waiting."
         waited = types.WaitForMessageResult(
             message=None if message is None else self._mark_shown(message),
             waiting=self._claims.waiting_count,
@@ -288,6 +333,21 @@ class ToolRunner:
         return await approval_tools.run(
             workspaces, arguments, key, clock=self._clock, progress=progress, shown_versions=shown
         )
+
+    async def _run_file_tool(
+        self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None
+    ) -> dict[str, Any]:
+        """Run a tool about files."""
+        workspace = self._workspace_named(arguments.via_workspace, "via_workspace")
+        if workspace.transfer is None:
+            raise ToolError("files cannot be transferred here.", "no_files")
+        try:
+            found = await file_tools.run(workspace.transfer, workspace.id, arguments, self._files, workspace.url)
+        except ApiError as error:
+            raise ToolError(str(error.problem.get("error", error)), error.code or "tool_failed") from None
+        except NoAnswerError as error:
+            raise ToolError(f"the server did not answer ({error}). Call the tool again.", NO_ANSWER_CODE) from None
+        return found.structured
 
     async def _run_collaboration_tool(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None

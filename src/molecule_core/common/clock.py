@@ -31,11 +31,10 @@ class Clock(Protocol):
 class SystemClock(Clock):
     """The machine's clocks."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def now(self) -> int:
         return time.time_ns() // 1000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
     async def wait(self, signal: Awaitable[object], seconds: float) -> bool:
         try:
@@ -48,7 +47,7 @@ class SystemClock(Clock):
 
 @types.coroutine
 def yield_to_others() -> Generator[None, None, None]:
-    """Let all ready tasks of the loop run once. Cancellation is safe."""
+    """Yield until all ready tasks of the loop have run once. Cancellation is safe."""
     yield
 
 
@@ -63,3 +62,8 @@ def to_rfc3339(at: int) -> str:
     if second != _cached_second:
         _cached_second, _cached_prefix = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
     return f"{_cached_prefix}.{micros:06d}Z"
+
+
+def to_optional_rfc3339(at: int | None) -> str | None:
+    """Format a time as `to_rfc3339` does; None stays None."""
+    return None if at is None else to_rfc3339(at)

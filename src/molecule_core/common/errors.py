@@ -1,9 +1,10 @@
-"""Every error that the package raises for a caller. A class's docstring is the text that people and models read.
+"""Errors that the package raises for a caller. People and models read their texts: a reason, then an advice.
 
-The codes and HTTP statuses are in one table, `api/errors.py`.
+A class's docstring is its reason, the attribute `advice` what to do. The codes and HTTP statuses are in one table,
+`api/errors.py`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     # Small commands load this module and must not pay for importing asyncio.
@@ -11,21 +12,58 @@ if TYPE_CHECKING:
 
 
 class MoleculeError(Exception):
-    """an unexpected error occurred."""
+    """the request failed."""
+
+    advice: ClassVar[str] = "Try again, or contact the operator."
+    """One imperative sentence: what the caller can do. Like the docstring, it may name details in braces."""
 
     def __init__(self, **details: Any) -> None:
         self.details = details
-        super().__init__(" ".join((type(self).__doc__ or "").split()).format(**details))
+        super().__init__(self.template().format(**details))
+
+    @classmethod
+    def template(cls) -> str:
+        """Return the text with the names of its details in braces."""
+        return f"{' '.join((cls.__doc__ or '').split())} {cls.advice}".rstrip()
 
     @property
     def text(self) -> str:
-        """Return the sentence for people."""
+        """Return the sentences for people."""
         return str(self)
 
     @property
     def extras(self) -> dict[str, Any]:
-        """Return the members that are sent beside the sentence; existing clients read some by name."""
+        """Return the members that are sent beside the text; existing clients read some by name."""
         return {}
+
+
+class ReasonError(MoleculeError):
+    """{reason}"""
+
+    advice = ""  # the reason of the raise site ends with it
+
+
+class WireTextError(MoleculeError):
+    """an error whose whole text is fixed, because existing clients compare with it."""
+
+    @classmethod
+    def template(cls) -> str:
+        return cls.__doc__ or ""
+
+    @property
+    def hint(self) -> str:
+        """Return the advice, which is sent beside the text."""
+        return self.advice.format(**self.details)
+
+
+class LimitDetails:
+    """Adds the limit, its use and the remedy to the response of an error about a limit."""
+
+    details: dict[str, Any]
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {name: self.details[name] for name in ("limit", "use", "most", "remedy")}
 
 
 def reject_future(future: "asyncio.Future[Any]", error: BaseException) -> None:
@@ -41,124 +79,187 @@ def reject_future(future: "asyncio.Future[Any]", error: BaseException) -> None:
 
 
 class InvalidJson(MoleculeError):
-    """the body is not valid JSON: {reason}. Send one JSON value in UTF-8."""
+    """the body is not valid JSON: {reason}."""
+
+    advice = "Send one JSON object in UTF-8."
 
 
 class JsonTooDeep(MoleculeError):
-    """the body nests deeper than {limit} levels. Flatten it."""
+    """the body nests deeper than the limit of {limit} levels."""
+
+    advice = "Send a flatter JSON value."
 
 
 class BodyTooLarge(MoleculeError):
-    """the body is larger than {limit} bytes. Send less, or send a file as an attachment."""
+    """the body is larger than the limit of {limit} bytes."""
+
+    advice = "Send less, or upload a file and attach it."
 
 
 class BodyTimeout(MoleculeError):
-    """the body did not arrive within {seconds} seconds. Send it again on a better connection."""
+    """the body did not arrive within the limit of {seconds} seconds."""
+
+    advice = "Send the request again on a faster connection."
 
 
 class HeadersTooLarge(MoleculeError):
-    """the request's headers are larger than {limit} bytes. Send fewer or shorter headers."""
+    """the headers of the request are larger than the limit of {limit} bytes."""
+
+    advice = "Send fewer or shorter headers."
 
 
 class HeadersTimeout(MoleculeError):
-    """the request's headers did not arrive within {seconds} seconds. Send them again in one piece."""
+    """the headers of the request did not arrive within the limit of {seconds} seconds."""
+
+    advice = "Send the request again in one piece."
 
 
 class BadHttp(MoleculeError):
-    """this is not valid HTTP/1.1. Send one request that follows the standard."""
+    """the request is not valid HTTP/1.1."""
+
+    advice = "Send a request that follows the standard."
 
 
 class HostNotAllowed(MoleculeError):
-    """this server does not answer for the host name {host!r}. Use its own address, or let the operator add the name
-    with --allowed-host."""
+    """this server does not accept the host name {host!r}."""
+
+    advice = "Use the address of the server, or ask the operator to add the name with --allowed-host."
 
 
 class NotFound(MoleculeError):
-    """{what} not found, or you have no access to it. Check the id, or list the ones you can access."""
+    """{what} not found, or you have no access to it."""
+
+    advice = "Check the id, or list the ones you can access."
 
 
 class RouteNotFound(MoleculeError):
-    """no such path. GET /openapi.json lists the paths of this server."""
+    """this server has no such path."""
+
+    advice = "Use a path of GET /openapi.json."
 
 
 class MethodNotAllowed(MoleculeError):
-    """this path accepts {allowed}, not {method}."""
+    """this path does not accept the method {method}."""
+
+    advice = "Use {allowed}."
 
 
 class WebSocketRequired(MoleculeError):
-    """this path requires WebSocket (version 13). Connect with a WebSocket client, or read GET /events/stream."""
+    """this path requires WebSocket (version 13)."""
+
+    advice = "Connect with a WebSocket client, or read GET /events/stream."
 
 
-class InvalidField(MoleculeError):
-    """invalid request: {reason}"""
+class InvalidField(ReasonError):
+    """{reason}"""
 
 
 # -- authentication and access -----------------------------------------------------------------------------------------
 
 
 class MissingCredential(MoleculeError):
-    """missing workspace auth token: send the header 'Authorization: Bearer <token>'"""
+    """missing workspace auth token: this path requires one."""
+
+    advice = "Send the header 'Authorization: Bearer <token>'."
 
 
 class InvalidCredential(MoleculeError):
-    """invalid workspace auth token: it is mistyped, expired or revoked; ask the operator for a new one"""
+    """invalid workspace auth token: it is mistyped, expired or revoked."""
+
+    advice = "Check the token, or ask the operator for a new one."
 
 
 class InvalidLogin(MoleculeError):
-    """this login link was already used or has expired. Ask for a new one: molecule login-link"""
+    """this login link was already used or has expired."""
+
+    advice = "Create a new one with `molecule login-link`."
+
+
+class OtherSession(MoleculeError):
+    """this browser is logged in as {current}, and the link is for {other}."""
+
+    advice = "Send replace_session to continue as {other}."
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"current": self.details["current"], "other": self.details["other"]}
 
 
 class CrossOrigin(MoleculeError):
-    """this request comes from a page of another origin. Open the server's own address, or use a token."""
+    """this server does not accept requests from a page of another origin."""
+
+    advice = "Open the address of the server, or use a token."
 
 
 class CredentialNotAccepted(MoleculeError):
-    """this path does not accept a {kind} credential; it accepts: {takes}"""
+    """this path does not accept a {kind} credential."""
+
+    advice = "Use one of: {takes}."
+
+
+class TokenOfOtherWorkspace(MoleculeError):
+    """this token cannot act for the workspace that the request names: it belongs to another workspace."""
+
+    advice = "Use the token of that workspace, or the id of the token's workspace."
 
 
 class InsufficientRole(MoleculeError):
-    """your role {role!r} does not allow this; it requires {needed!r}. Ask an owner of the organisation."""
+    """your role {role!r} does not allow this request; it requires the role {needed!r}."""
+
+    advice = "Ask an owner of the organisation."
 
 
 class InvalidCaller(MoleculeError):
-    """invalid caller ID: the header X-Workspace-ID must name the workspace of the token, or be left out"""
+    """invalid caller ID: the header X-Workspace-ID must name the workspace of the token."""
+
+    advice = "Remove the header, or use the id of that workspace."
 
 
 class CommunicationDenied(MoleculeError):
-    """access denied: workspaces cannot communicate per hierarchy rules (parent, children and siblings can)"""
+    """access denied: workspaces cannot communicate per hierarchy rules."""
+
+    advice = "Send to your parent, your children or your siblings."
 
 
 # -- organisations and workspaces --------------------------------------------------------------------------------------
 
 
-class InvalidName(MoleculeError):
-    """invalid name: {reason}"""
+class InvalidName(ReasonError):
+    """{reason}"""
 
 
 class InvalidParent(MoleculeError):
-    """invalid parent_id: {reason}"""
+    """the workspace cannot have this parent_id: {reason}."""
+
+    advice = "Choose another parent."
 
 
 class OrgExists(MoleculeError):
-    """an organisation named {name!r} already exists. Choose another name."""
+    """an organisation named {name!r} already exists."""
+
+    advice = "Choose another name."
 
 
 class UrlRequired(MoleculeError):
-    """url is required for push-mode workspaces"""
+    """url is required for push-mode workspaces."""
+
+    advice = "Send url, or set delivery_mode to poll."
 
 
-class WorkspaceRemoved(MoleculeError):
+class WorkspaceRemoved(WireTextError):
     """workspace removed"""
+
+    advice = "Stop the agent of this workspace, or ask the operator for a new workspace."
 
     @property
     def extras(self) -> dict[str, Any]:
-        hint = "this workspace was removed by its operator; stop its agent, or ask for a new workspace"
-        return {"id": self.details["id"], "removed_at": self.details["removed_at"], "hint": hint}
+        return {"id": self.details["id"], "removed_at": self.details["removed_at"], "hint": self.hint}
 
 
 class ConfirmationRequired(MoleculeError):
-    """{verb} {name!r} also removes the {children_count} workspaces below it: repeat with ?confirm=true. The name, if
-    given, must be its own."""
+    """{verb} {name!r} also removes the {children_count} workspaces below it. A name in the query must be its own."""
+
+    advice = "Repeat the request with ?confirm=true to confirm."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -166,39 +267,51 @@ class ConfirmationRequired(MoleculeError):
         return {"status": "confirmation_required", **members}
 
 
-class StatusConflict(MoleculeError):
+class StatusConflict(ReasonError):
     """{name!r} is {status}: {reason}"""
 
 
 class TooManyTokens(MoleculeError):
-    """the limit of {limit} active tokens is reached. Revoke one that is no longer used."""
+    """the limit of {limit} active tokens is reached."""
+
+    advice = "Revoke a token that is no longer used."
 
 
 class LastOwner(MoleculeError):
-    """{name!r} is the last owner of the organisation. Make another person an owner first."""
+    """{name!r} is the last owner of the organisation."""
+
+    advice = "Make another person an owner first."
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-class InvalidMessage(MoleculeError):
-    """invalid message: {reason}"""
+class InvalidMessage(ReasonError):
+    """{reason}"""
 
 
 class UnknownMethod(MoleculeError):
-    """unknown method {method!r}; this path accepts: {known}"""
+    """this path does not accept the method {method!r}."""
+
+    advice = "Use one of: {known}."
 
 
 class A2AVersionNotSupported(MoleculeError):
-    """A2A version {version!r} is not supported here; supported: {supported}"""
+    """this server does not support A2A version {version!r}."""
+
+    advice = "Use one of: {supported}."
 
 
 class MessageIdReused(MoleculeError):
-    """the id {message_id!r} was already used for another message. Use a new messageId for new content."""
+    """the messageId {message_id!r} was already used for another message."""
+
+    advice = "Use a new messageId for new content."
 
 
 class InboxFull(MoleculeError):
-    """the inbox of this workspace holds {limit} unhandled messages; try again when its agent has caught up"""
+    """the inbox of this workspace has reached the limit of {limit} unacknowledged messages."""
+
+    advice = "Send the message again when its agent has caught up."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -206,8 +319,11 @@ class InboxFull(MoleculeError):
 
 
 class ChainFrozen(MoleculeError):
-    """this chain of messages reached a limit ({reason}) and waits for a person to release or end it. Send no more
-    messages in it (its root is {root_id}); the next message of a person starts a new chain."""
+    """this chain of messages reached a limit ({reason}) and waits for a person to release or end it."""
+
+    advice = (
+        "Send no more messages in this chain (its root is {root_id}); the next message of a person starts a new chain."
+    )
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -215,8 +331,11 @@ class ChainFrozen(MoleculeError):
 
 
 class ChainEnded(MoleculeError):
-    """a person has ended this chain of messages. It accepts no more messages (its root is {root_id}); the next message
-    of a person starts a new chain."""
+    """a person has ended this chain of messages, and it accepts no more messages."""
+
+    advice = (
+        "Send no more messages in this chain (its root is {root_id}); the next message of a person starts a new chain."
+    )
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -224,101 +343,160 @@ class ChainEnded(MoleculeError):
 
 
 class ChainNotFrozen(MoleculeError):
-    """this chain is {state}, not frozen. There is nothing to decide."""
+    """this chain cannot be released or ended: it is {state}, not frozen."""
+
+    advice = "Read the chain for its current state."
 
 
-class BroadcastDisabled(MoleculeError):
+class BroadcastDisabled(WireTextError):
     """broadcast_disabled"""
+
+    advice = "Ask the operator to set broadcast_enabled, so that this workspace can write to all others."
 
     @property
     def extras(self) -> dict[str, Any]:
-        return {"hint": "this workspace may not write to all others; the operator can switch broadcast_enabled on"}
+        return {"hint": self.hint}
 
 
 class BroadcastTooWide(MoleculeError):
-    """this broadcast would reach {count} workspaces; the limit is {limit}. Send to fewer recipients."""
+    """this broadcast would reach {count} workspaces; the limit is {limit}."""
+
+    advice = "Send to fewer recipients."
 
 
-class TalkToUserDisabled(MoleculeError):
+class TalkToUserDisabled(WireTextError):
     """talk_to_user_disabled"""
+
+    advice = "Ask an owner to set talk_to_user_enabled, so that this workspace can write to the user."
 
     @property
     def extras(self) -> dict[str, Any]:
-        return {"hint": "this workspace may not write to the user; an owner can switch talk_to_user_enabled on"}
+        return {"hint": self.hint}
 
 
 class CursorNotFound(MoleculeError):
-    """{name} cursor not found (pruned, foreign or never issued); omit {name} to reset"""
+    """{name} cursor not found: it was pruned, never issued, or you have no access to it."""
+
+    advice = "Omit {name} to reset."
 
 
 class AttemptRequired(MoleculeError):
-    """this message was delivered by a claim: the ack must name its attempt"""
+    """an ack of a claimed message must name its attempt."""
+
+    advice = "Send attempt with the number from the claim."
 
 
 class StaleAttempt(MoleculeError):
-    """this ack is for attempt {attempt}, but the message was delivered again as attempt {current}. Handle and
-    acknowledge that one."""
+    """this ack is for attempt {attempt}, but the message was delivered again as attempt {current}."""
+
+    advice = "Acknowledge attempt {current} instead."
 
 
 class NotADeadLetter(MoleculeError):
-    """this message is no longer a dead letter: it was {state}. GET its ticks for its current state."""
+    """this message is no longer a dead letter: it was {state}."""
+
+    advice = "Read its ticks for its current state."
 
 
 class DeliveryRejected(MoleculeError):
-    """the agent did not accept this message ({reason}): {detail}. It is a dead letter; an operator can requeue it."""
+    """the agent did not accept this message ({reason}): {detail}."""
+
+    advice = "Ask an operator to requeue the message; it is now a dead letter."
 
 
 class UnknownHandle(MoleculeError):
-    """reply handle not found: it names no message of this workspace. Copy it exactly from the instructions of the
-    message that you answer."""
+    """reply handle not found, or it belongs to no message of this workspace."""
+
+    advice = "Copy the handle exactly from the instructions of the message that you answer."
 
 
 class StaleHandle(MoleculeError):
-    """the message of this reply handle is already {state}. {advice}"""
+    """the message of this reply handle is already {state}."""
+
+    advice = "{advice}"
 
     @property
     def extras(self) -> dict[str, Any]:
         return {"handle": self.details["handle"]} if self.details["handle"] else {}
 
 
+class AmbiguousReply(MoleculeError):
+    """{count} messages of this workspace wait for an answer, and this message does not name the one that it answers."""
+
+    advice = (
+        "Send it again with reply_handle or in_reply_to of one of them: {choices}. To send a message that answers none "
+        "of them, set intent to request."
+    )
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"open": self.details["open"]}
+
+
 class HandleMismatch(MoleculeError):
-    """this reply handle answers {whom}, not the recipient of this message. Send to {whom}, or omit the handle."""
+    """this reply handle answers {whom}, not the recipient of this message."""
+
+    advice = "Send to {whom}, or omit the handle."
 
 
 class NoPendingDraft(MoleculeError):
-    """this message has no pending draft: it is {state}"""
+    """this message has no pending draft: it is {state}."""
+
+    advice = "Read the obligation for its current state."
+
+
+class DecisionRequired(MoleculeError):
+    """this message requires a decision, not a text."""
+
+    advice = (
+        "Call decide_approval with approval_id {approval_id} and the decision approve, deny, escalate or more_info."
+    )
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"approval_id": self.details["approval_id"]}
 
 
 # -- requests that the server makes ------------------------------------------------------------------------------------
 
 
 class UnsafeUrl(MoleculeError):
-    """this url cannot be used: {reason}"""
+    """the server cannot use this url: {reason}."""
+
+    advice = "{advice}"
 
 
 class FetchFailed(MoleculeError):
-    """the remote server could not be reached, or sent no usable response: {reason}"""
+    """the remote server could not be reached or sent no usable response: {reason}."""
+
+    advice = "Check the url and the log of the remote server, then try again."
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
 class InvalidUpload(MoleculeError):
-    """this upload cannot be read: {reason}. Send files as multipart/form-data, each in a field named 'files'."""
+    """the server cannot read this upload: {reason}."""
+
+    advice = "Send files as multipart/form-data, each in a field named 'files'."
 
 
 class FileTooLarge(MoleculeError):
-    """this file is larger than {limit} bytes. Send it in smaller parts, or send a link to it."""
+    """this file is larger than the limit of {limit} bytes."""
+
+    advice = "Send it in smaller parts, or send a link to it."
 
 
 class DiskFull(MoleculeError):
-    """the server's disk has no space left for files; nothing of this upload was stored. Contact the operator, then try
-    again."""
+    """the disk of the server has no space left for files; no file of this upload was stored."""
+
+    advice = "Contact the operator, then try again."
 
 
 class FilesUnavailable(MoleculeError):
-    """the server's file storage does not work; nothing of this upload was stored. Contact the operator, then try
-    again."""
+    """the file storage of the server does not work; no file of this upload was stored."""
+
+    advice = "Contact the operator, then try again."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -326,19 +504,24 @@ class FilesUnavailable(MoleculeError):
 
 
 class PreviewUnavailable(MoleculeError):
-    """this file has no preview: only PNG, JPEG, GIF and WebP images have one. Download it."""
+    """this file has no preview: only PNG, JPEG, GIF and WebP images have one."""
+
+    advice = "Download the file instead."
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 class ScopeForbidden(MoleculeError):
-    """only workspaces at the top of the organisation can write GLOBAL memories. Use the scope TEAM, or ask one of
-    them."""
+    """only workspaces at the top of the organisation can write GLOBAL memories."""
+
+    advice = "Use the scope TEAM, or ask one of those workspaces."
 
 
 class MemoryNotOwned(MoleculeError):
-    """this memory belongs to another workspace; only that workspace or an owner of the organisation can delete it"""
+    """this memory belongs to another workspace; only that workspace or an owner of the organisation can delete it."""
+
+    advice = "Ask that workspace, or an owner."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -346,12 +529,15 @@ class MemoryNotOwned(MoleculeError):
 
 
 class MemoryQuotaExceeded(MoleculeError):
-    """this workspace has reached the limit of {limit} {what}. Delete some that are no longer needed."""
+    """this workspace has reached the limit of {limit} {what}."""
+
+    advice = "Delete some that are no longer needed."
 
 
 class VersionMismatch(MoleculeError):
-    """the key has version {current_version}, not {expected_version} (0: it does not exist). Read it again, then
-    retry."""
+    """the key has version {current_version}, not {expected_version} (0: it does not exist)."""
+
+    advice = "Read the key again, then retry."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -362,19 +548,21 @@ class VersionMismatch(MoleculeError):
 
 
 class SharedFilesForbidden(MoleculeError):
-    """shared files can be read only by the workspace's direct children, by people and by itself. Ask your own parent
-    for the files that it shares."""
+    """only the direct children of this workspace, people and the workspace itself can read its shared files."""
+
+    advice = "Ask your own parent for the files that it shares."
 
 
 class PromptNotReported(MoleculeError):
-    """the agent of this workspace has not reported its system prompt yet. Run `molecule prompt show --report` or
-    `molecule prompt watch` where it runs."""
+    """the agent of this workspace has not reported its system prompt yet."""
+
+    advice = "Run `molecule prompt show --report` or `molecule prompt watch` on the machine of the agent."
 
 
 # -- instruction templates ---------------------------------------------------------------------------------------------
 
 
-class InvalidTemplate(MoleculeError):
+class InvalidTemplate(ReasonError):
     """this template is invalid: {part}, line {line}: {reason}"""
 
     @property
@@ -383,11 +571,15 @@ class InvalidTemplate(MoleculeError):
 
 
 class AmbiguousTemplate(MoleculeError):
-    """send exactly one of template_id and inline_template"""
+    """the request must have exactly one of template_id and inline_template."""
+
+    advice = "Send one of them."
 
 
 class TemplateInUse(MoleculeError):
-    """the template {template_id!r} is still used by: {users}. Assign them another one first."""
+    """the template {template_id!r} cannot be deleted, because it is used by: {users}."""
+
+    advice = "Assign another template to them first."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -395,197 +587,18 @@ class TemplateInUse(MoleculeError):
 
 
 class TooManyTemplates(MoleculeError):
-    """the limit of {limit} {what} is reached. Delete some that are no longer used."""
+    """the limit of {limit} {what} is reached."""
 
-
-# -- delegations -------------------------------------------------------------------------------------------------------
-
-
-class _LimitDetails:
-    """Adds the limit, its use and the remedy to the response of an error about a limit."""
-
-    details: dict[str, Any]
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {name: self.details[name] for name in ("limit", "use", "most", "remedy")}
-
-
-class SelfDelegation(MoleculeError):
-    """a workspace cannot delegate to itself. Do the task here, or choose one of your peers."""
-
-
-class DelegationLimit(_LimitDetails, MoleculeError):
-    """this delegation is rejected: {what} ({use} of {most}). {remedy}"""
-
-
-class DelegationCycle(_LimitDetails, MoleculeError):
-    """this delegation is rejected: {what} ({use} of {most}). {remedy} The same task would repeat without end."""
-
-
-class DelegationNotEnded(MoleculeError):
-    """this delegation has not ended: it is {status}. Wait for its end or cancel it; then it can be started again."""
-
-
-class NotTheAssignee(MoleculeError):
-    """only the workspace that has the task can report this. The delegator can cancel it, or update what it recorded."""
-
-
-# -- approvals ---------------------------------------------------------------------------------------------------------
-
-
-class _ApprovalDetails:
-    """Adds the current state of the approval to the response of an error."""
-
-    details: dict[str, Any]
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"approval": self.details["approval"]}
-
-
-class DecisionRequired(MoleculeError):
-    """this message requires a decision, not a text: call decide_approval with approval_id {approval_id} and approve,
-    deny, escalate or more_info."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"approval_id": self.details["approval_id"]}
-
-
-class SelfApproval(MoleculeError):
-    """a workspace cannot decide its own approval request. Wait for the decision, or withdraw the request."""
-
-
-class AlreadyDecided(_ApprovalDetails, MoleculeError):
-    """this approval is already decided: {decided}. The first decision is final; the approval names who made it."""
-
-
-class ApprovalReassigned(_ApprovalDetails, MoleculeError):
-    """this approval does not wait for your decision: {what}."""
-
-
-class ApprovalChanged(_ApprovalDetails, MoleculeError):
-    """the approval has changed since you read it (now revision {revision}, action_hash {action_hash}). Read it again,
-    then decide."""
-
-
-class ApprovalEnded(_ApprovalDetails, MoleculeError):
-    """this approval has ended ({status}) and cannot be changed. Request a new one if it is still needed."""
-
-
-class NoPendingQuestion(_ApprovalDetails, MoleculeError):
-    """this approval has no open question: {what}."""
-
-
-class NoHigherApprover(_ApprovalDetails, MoleculeError):
-    """this approval cannot be escalated: it already waits for a person. Approve it, deny it, or ask for more
-    information."""
-
-
-class TooManyQuestions(_ApprovalDetails, MoleculeError):
-    """the limit of {limit} questions per approval is reached. Approve it, deny it, or escalate it."""
-
-
-class ApprovalUsed(_ApprovalDetails, MoleculeError):
-    """this approval was already used at {used_at}; an approval is valid for one action. Request a new one."""
-
-
-class NotApproved(_ApprovalDetails, MoleculeError):
-    """this approval does not allow the action: {why}."""
-
-
-class ApprovalRequired(_ApprovalDetails, MoleculeError):
-    """{action} requires an approval, by a rule of this workspace. {how}"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"approval": self.details["approval"], "header": "X-Molecule-Approval"}
-
-
-class TooManyApprovals(MoleculeError):
-    """this workspace has reached the limit of {limit} open approvals. Wait for decisions, or withdraw requests that are
-    not needed."""
-
-
-# -- threads -----------------------------------------------------------------------------------------------------------
-
-
-class BaseInstructionsRequired(MoleculeError):
-    """a thread needs base instructions, and the agent of this workspace has not reported its system prompt yet. Send
-    base_instructions, or let the agent report its prompt first."""
-
-
-class ThreadLeased(MoleculeError):
-    """the engine {owner!r} holds this thread until {until}. Wait until it releases the thread or its lease expires."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return dict(self.details)
-
-
-class StaleGeneration(MoleculeError):
-    """generation {given} no longer holds this thread: the current one is {generation}. Nothing was written. Claim the
-    thread again."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"generation": self.details["generation"]}
-
-
-class ThreadClosedError(MoleculeError):
-    """this thread is closed. Resume it first."""
-
-
-class ThreadBusy(MoleculeError):
-    """a turn of this thread is running ({turn_id}): {what} Interrupt it, or wait for its end."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"turn_id": self.details["turn_id"]}
-
-
-class NoRunningTurn(MoleculeError):
-    """this thread has no running turn to steer. Send the input with mode auto or queue."""
-
-
-class TurnMismatch(MoleculeError):
-    """the running turn is {turn_id}, not {expected}. Read the thread again, then retry."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"turn_id": self.details["turn_id"]}
-
-
-class TurnNotOpen(MoleculeError):
-    """this turn cannot be started or ended: it is {status}."""
-
-
-class ThreadLimit(_LimitDetails, MoleculeError):
-    """this request is rejected: {what} ({use} of {most}, {limit}). {remedy}"""
-
-
-class InvalidTask(MoleculeError):
-    """this agent cannot be spawned: {reason}."""
-
-
-class AgentNotFound(MoleculeError):
-    """agent {target!r} not found, or this thread cannot reach it. list_agents lists the agents of its tree."""
-
-
-class RootNotWakeable(MoleculeError):
-    """agents below a root cannot wake it unless its permissions allow it (root_followups). Use send_message."""
-
-
-class WaitTargetGone(MoleculeError):
-    """the agent {target!r} cannot be waited for: {outcome}. Its result is unknown."""
+    advice = "Delete some that are no longer used."
 
 
 # -- server and store --------------------------------------------------------------------------------------------------
 
 
-class RateLimited(MoleculeError):
+class RateLimited(WireTextError):
     """rate limit exceeded"""
+
+    advice = "Wait {retry_after} seconds, then try again."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -593,7 +606,9 @@ class RateLimited(MoleculeError):
 
 
 class CapacityExceeded(MoleculeError):
-    """the limit of {most} {what} is reached. End one, then try again."""
+    """the limit of {most} {what} is reached."""
+
+    advice = "End one, then try again."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -601,7 +616,9 @@ class CapacityExceeded(MoleculeError):
 
 
 class ServerBusy(MoleculeError):
-    """too many writes are queued; try again shortly"""
+    """the server has too many queued writes."""
+
+    advice = "Try again shortly."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -609,7 +626,9 @@ class ServerBusy(MoleculeError):
 
 
 class StoreUnavailable(MoleculeError):
-    """the store does not respond; try again shortly with the same messageId, so that nothing is done twice"""
+    """the store of the server does not respond."""
+
+    advice = "Try again shortly with the same messageId, so that the request takes effect only once."
 
     @property
     def extras(self) -> dict[str, Any]:
@@ -617,52 +636,63 @@ class StoreUnavailable(MoleculeError):
 
 
 class InternalError(MoleculeError):
-    """an internal error occurred; the server's log has it under {reference}. Nothing was changed."""
+    """an internal error occurred, and the server logged it under {reference}. Nothing was changed."""
+
+    advice = "Try again, or contact the operator with this reference."
+
+
+class StoreWriteFailed(MoleculeError):
+    """the store of the server cannot be written."""
+
+    advice = "Read the log of the server, or run `molecule doctor` on its machine."
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}
 
 
 class StateInUse(MoleculeError):
-    """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
+    """another Molecule server already writes to {place}."""
+
+    advice = "Stop it first, or choose another --state-dir."
 
 
 class StoreDamaged(MoleculeError):
-    """the store {place} cannot be opened ({reason}). Restore a backup: molecule restore COPY"""
+    """the store {place} cannot be opened ({reason})."""
+
+    advice = "Restore a backup with `molecule restore COPY`."
 
 
 class SchemaTooNew(MoleculeError):
-    """the store was written by a newer Molecule (schema {found}; this version supports up to {known}). Install that
-    version."""
+    """the store was written by a newer Molecule (schema {found}; this version supports up to {known})."""
+
+    advice = "Install that version."
 
 
-class BadSettings(MoleculeError):
+class BadSettings(ReasonError):
     """invalid setting: {reason}"""
+
+
+class StartFailed(ReasonError):
+    """the server cannot start: {reason}"""
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-class CommandFailed(MoleculeError):
+class CommandFailed(ReasonError):
     """the command failed: {reason}"""
 
 
-class BackupFailed(MoleculeError):
+class BackupFailed(ReasonError):
     """the command failed: {reason}"""
 
 
-class ChainsFailed(MoleculeError):
-    """the command failed: {reason}"""
-
-
-class LoginLinkFailed(MoleculeError):
+class LoginLinkFailed(ReasonError):
     """cannot create a login link: {reason}"""
 
 
-class MemoryFailed(MoleculeError):
-    """the command failed: {reason}"""
-
-
-class OrgFileFailed(MoleculeError):
-    """the command failed: {reason}"""
-
-
 class PruneFailed(MoleculeError):
-    """{url} cannot prune: {reason}. Name the --port of a running server and the --state-dir that holds its token."""
+    """{url} cannot prune: {reason}."""
+
+    advice = "Name the --port of a running server and the --state-dir that holds its token."

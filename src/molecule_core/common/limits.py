@@ -1,4 +1,4 @@
-"""All limits in one place; docs/limits.md is generated from here (`scripts/docs`).
+"""All limits in one place; docs/reference/limits.md is generated from here (`scripts/docs`).
 
 Each is a setting: environment `MOLECULE_LIMIT_<NAME>`, or `[limits]` in the settings file.
 """
@@ -41,6 +41,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     error_detail_length: Annotated[Count, Meta(description="error text of a report, characters; cut")] = 4096
     card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
     inbox_unhandled: Annotated[Count, Meta(description="unhandled messages in one inbox, then 429")] = 10_000
+    workspace_body_bytes: Annotated[
+        Count, Meta(description="stored messages and log rows of one workspace, each with 512 bytes besides, then 507")
+    ] = 4 << 30
+    org_body_bytes: Annotated[Count, Meta(description="the same of one organisation, then 507")] = 32 << 30
+    workspace_file_bytes: Annotated[Count, Meta(description="stored files of one workspace, then 507")] = 10 << 30
+    org_file_bytes: Annotated[Count, Meta(description="stored files of one organisation, then 507")] = 50 << 30
     removal_named: Annotated[
         Count, Meta(description="messages and workspaces that one removal notice names, the newest")
     ] = 10
@@ -75,10 +81,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     waiting_commands: Annotated[Count, Meta(description="writes queued for the store, then 503")] = 10_000
     group_commands: Annotated[Count, Meta(description="writes that share one commit")] = 512
     silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then the workspace is offline")] = 90
+    ready_seconds: Annotated[Count, Meta(description="a readiness check waits for the store")] = 2
     sweep_seconds: Annotated[Count, Meta(description="between two checks for workspaces without a heartbeat")] = 15
     person_token_days: Annotated[Count, Meta(description="lifetime of a person's token")] = 90
     live_tokens: Annotated[Count, Meta(description="active tokens of one workspace or person")] = 50
     grace_seconds: Annotated[Count, Meta(description="maximum time that a rotated token stays valid")] = 3600
+    push_secret_grace_seconds: Annotated[
+        Count, Meta(description="time that a rotated secret of pushes also signs, at most and by default")
+    ] = 86_400
     invitation_hours: Annotated[Count, Meta(description="an invitation to an organisation is valid for")] = 72
     login_seconds: Annotated[Count, Meta(description="a one-time login link is valid for")] = 900
     session_days: Annotated[Count, Meta(description="lifetime of a browser session")] = 30
@@ -89,14 +99,44 @@ class Limits(Struct, frozen=True, kw_only=True):
     subscriber_bytes: Annotated[
         Count, Meta(description="unsent events of one live subscriber, then it is disconnected")
     ] = 1 << 20
+    live_channels: Annotated[
+        Count, Meta(description="open event streams and WebSockets of one credential in one process, then 429")
+    ] = 64
+    credential_unread_bytes: Annotated[
+        Count, Meta(description="unsent events of all live channels of one credential, then they wait for each other")
+    ] = 8 << 20
     resume_events: Annotated[
         Count, Meta(description="events that a live subscriber may catch up on; beyond it a snapshot")
     ] = 5000
     live_seconds: Annotated[Count, Meta(description="between two keep-alives on a quiet live connection")] = 15
+    live_turns: Annotated[Count, Meta(description="running turns of one workspace on live channels, then 429")] = 16
+    live_text_bytes: Annotated[
+        Count, Meta(description="text that is kept of one live turn, UTF-8; the beginning of a longer one is dropped")
+    ] = 64 << 10
+    live_tools: Annotated[Count, Meta(description="tool calls that are kept of one live turn, the newest")] = 50
+    live_updates: Annotated[Count, Meta(description="events about one live turn per second and live channel")] = 10
+    live_silence_seconds: Annotated[
+        Count, Meta(description="without a report or a poll of its agent, then a live turn is forgotten")
+    ] = 120
+    live_ended_seconds: Annotated[Count, Meta(description="an ended live turn is kept for")] = 10
+    runners: Annotated[Count, Meta(description="runners of one organisation, then 429")] = 50
+    runner_requests: Annotated[Count, Meta(description="open requests to one runner, then 429")] = 50
+    runner_request_seconds: Annotated[
+        Count, Meta(description="a request to a runner that does not claim it is kept for this long, then it expires")
+    ] = 300
+    runner_lease_seconds: Annotated[
+        Count, Meta(description="a runner has this long to confirm a request, then it gets the request again")
+    ] = 60
+    runner_silence_seconds: Annotated[
+        Count, Meta(description="without a poll of a runner, then it is shown as gone and its agents as unknown")
+    ] = 60
+    runner_report_bytes: Annotated[Count, Meta(description="one report of a runner")] = 64 << 10
+    runner_log_bytes: Annotated[
+        Count, Meta(description="output of an agent that a runner returns; the beginning of a longer one is dropped")
+    ] = 64 << 10
     frame_bytes: Annotated[Count, Meta(description="one frame from a live subscriber")] = 4096
     reply_seconds: Annotated[
-        Count,
-        Meta(description="an answer is due this long after delivery, and overdue after twice that"),
+        Count, Meta(description="an answer is due this long after delivery, and overdue after twice that")
     ] = 120
     reply_work_seconds: Annotated[
         Count, Meta(description="an agent that reports progress is not reminded for this long after delivery")
@@ -124,6 +164,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     delegation_depth: Annotated[Count, Meta(description="levels of nested delegations, then 429")] = 8
     delegation_children: Annotated[Count, Meta(description="open sub-delegations of one delegation, then 429")] = 32
     delegations_per_root: Annotated[Count, Meta(description="delegations of one tree, then 429")] = 256
+    delegations_open: Annotated[Count, Meta(description="open delegations that one workspace began, then 429")] = 1000
+    org_delegations_open: Annotated[Count, Meta(description="open delegations of one organisation, then 429")] = 50_000
     delegation_attempts: Annotated[
         Count, Meta(description="pushes of a delegation to a push agent; a busy response does not count")
     ] = 2
@@ -139,6 +181,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     delegation_key_hours: Annotated[Count, Meta(description="hours that an idempotency key is kept")] = 24
     delegation_rows: Annotated[Count, Meta(description="delegations in one page of a list")] = 500
     delegation_lines: Annotated[Count, Meta(description="entries of one timeline that are shown, the newest")] = 200
+    snapshot_bytes: Annotated[
+        Count,
+        Meta(
+            description="workspaces, open delegations or approvals in a snapshot, each as JSON; more workspaces are "
+            "read in pages of this size"
+        ),
+    ] = 8 << 20
     delegations_in_snapshot: Annotated[Count, Meta(description="open delegations in a snapshot, the newest")] = 5000
     refusals_in_snapshot: Annotated[
         Count, Meta(description="delegations rejected by a limit within a day, in a snapshot, the newest")
@@ -150,7 +199,9 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count, Meta(description="time that one approver has, then the next one is asked")
     ] = 120
     approval_use_seconds: Annotated[Count, Meta(description="an approved action may be done for this long")] = 86_400
-    approval_bytes: Annotated[Count, Meta(description="the details of one approval, canonical JSON")] = 8 << 10
+    approval_bytes: Annotated[
+        Count, Meta(description="the details of one approval, such as the input of a tool call; canonical JSON")
+    ] = 64 << 10
     approval_text_length: Annotated[
         Count, Meta(description="a reason, note or answer of an approval, characters; cut")
     ] = 2000
@@ -206,6 +257,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     prompt_diff_lines: Annotated[Count, Meta(description="lines of a diff between two system prompts")] = 2000
     memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
     memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
+    org_memory_bytes: Annotated[
+        Count, Meta(description="memories and values under keys of one organisation, UTF-8, then 409")
+    ] = 4 << 30
     memory_recall: Annotated[Count, Meta(description="memories that one recall returns")] = 50
     memory_query_words: Annotated[
         Count, Meta(description="words of a search query that are used; the rest is ignored")
@@ -215,6 +269,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
     memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
     memory_ttl_seconds: Annotated[Count, Meta(description="maximum time to live of a key")] = 366 * 86_400
+    vendor_limit_hours: Annotated[
+        Count,
+        Meta(description="hours that a vendor's limit may keep a workspace from working; a longer one is shortened"),
+    ] = 8 * 24
     untaken_seconds: Annotated[
         Count, Meta(description="a message that wants an answer is reported if it is not picked up for this long")
     ] = 600
@@ -228,6 +286,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     look_again_seconds: Annotated[
         Count,
         Meta(description="with several processes: a waiter polls again after this long, in case a wake-up was lost"),
+    ] = 5
+    clock_skew_seconds: Annotated[
+        Count,
+        Meta(
+            description="with PostgreSQL: difference between the clocks of the server and of the database, then the "
+            "server refuses to start"
+        ),
     ] = 5
     push_seconds: Annotated[Count, Meta(description="time that an agent has to respond to a push")] = 300
     push_concurrency: Annotated[Count, Meta(description="concurrent pushes")] = 64
@@ -255,6 +320,10 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count, Meta(description="concurrent tool calls of one MCP session, or of one workspace without sessions")
     ] = 32
     mcp_batch: Annotated[Count, Meta(description="messages in one MCP request")] = 50
+    mcp_instruction_length: Annotated[
+        Count,
+        Meta(description="instructions of the MCP endpoint, characters; what does not fit is left out"),
+    ] = 4096
     mcp_lease_seconds: Annotated[
         Count,
         Meta(description="lease of a message that an MCP tool delivered to its agent, then it is delivered again"),

@@ -1,6 +1,7 @@
 """Logs on standard error: text for people, JSON for machines. Credentials are removed from both."""
 
 import logging
+import math
 import re
 import sys
 
@@ -8,7 +9,7 @@ import msgspec
 
 from molecule_core.common.clock import SECOND, to_rfc3339
 
-_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
+_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in|ps|ru)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
 _USERINFO = re.compile(r"(://)[^\s/:@]+@")  # an address may also hold a token alone
 _HEADER = re.compile(
@@ -19,12 +20,17 @@ _PASSWORD_FIELD = re.compile(r"""\b(password|passwd|pwd)(["']?\s*[=:]\s*["']?)[^
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
+# A shorter value is no secret, and its removal would damage ordinary words.
+MIN_SECRET_LENGTH = 8
 _registered_secrets: set[str] = set()
 
 
 def register_secret(secret: str) -> None:
-    """Register a secret without a recognisable prefix, such as an admin token that the operator chose."""
-    _registered_secrets.add(secret)
+    """Register a secret without a recognisable prefix, such as an admin token that the operator chose.
+
+    A value shorter than `MIN_SECRET_LENGTH`, such as the key "x" of a local model server, is not removed from texts."""
+    if len(secret) >= MIN_SECRET_LENGTH:
+        _registered_secrets.add(secret)
 
 
 def mask_registered_secrets(text: str, replacement: str) -> str:
@@ -48,6 +54,13 @@ def _clean_text(text: str) -> str:
     return redact(text).encode("utf-8", "backslashreplace").decode()
 
 
+def _json_value(value: object) -> object:
+    """Return a number, a boolean or null as it is, anything else as clean text. JSON has no infinity."""
+    if value is None or (isinstance(value, int | float) and math.isfinite(value)):
+        return value
+    return _clean_text(str(value))
+
+
 class TextFormatter(logging.Formatter):
     """Formatter of one line for people."""
 
@@ -67,7 +80,7 @@ class JsonFormatter(logging.Formatter):
     """Formatter of one JSON object a line.
 
     Members: time, level, logger, message, process, and the record's extras (`reference` of a failed request, `route`,
-    `org`, `workspace`, `exception`)."""
+    `org`, `workspace`, `exception`). Numbers are numbers."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format the record as JSON without credentials."""
@@ -76,13 +89,13 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "process": str(record.process),
-            **{name: str(value) for name, value in vars(record).items() if name not in _STANDARD_FIELDS},
+            "process": record.process,
+            **{name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS},
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         # Redact before encoding: a pattern applied to JSON could match past the end of a value.
-        return msgspec.json.encode({name: _clean_text(text) for name, text in line.items()}).decode()
+        return msgspec.json.encode({name: _json_value(value) for name, value in line.items()}).decode()
 
 
 def configure_logging(level: str, style: str) -> None:

@@ -1,4 +1,4 @@
-"""Metrics of a server process and their Prometheus text format. docs/metrics.md is generated from `FAMILIES`.
+"""Metrics of a server process and their Prometheus text format. docs/reference/metrics.md is generated from `FAMILIES`.
 
 Counting is an addition of plain integers; everything else is computed at a scrape.
 """
@@ -6,9 +6,13 @@ Counting is an addition of plain integers; everything else is computed at a scra
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import Literal, NamedTuple
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+_UNAUTHORIZED, _TOO_MANY_REQUESTS = 401, 429
+_OUTCOMES = ("answered", "declined", "answered_outside", "overdue")
+_FORMS = ("full", "compact", "delta")
 _BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 30.0)
 _BOUNDS = (*(f"{bound:g}" for bound in _BUCKETS), "+Inf")
 
@@ -26,83 +30,111 @@ class MetricFamily(NamedTuple):
 
 
 FAMILIES: dict[str, MetricFamily] = {
-    "molecule_build_info": MetricFamily("gauge", "1; the version and the store that it runs on", ("version", "store")),
+    "molecule_build_info": MetricFamily(
+        "gauge", "Always 1; the labels have the version and the store engine.", ("version", "store")
+    ),
     "molecule_http_requests_total": MetricFamily(
-        "counter", "requests answered, by route and status class", ("method", "route", "status")
+        "counter", "HTTP requests answered, by route and status class.", ("method", "route", "status")
     ),
     "molecule_http_request_seconds": MetricFamily(
-        "histogram", "from the complete request to its response; the wait of a long-poll counts", ("method", "route")
+        "histogram",
+        "Time from the complete request to the response, including the wait of a long-poll. A route is listed from its "
+        "first request on.",
+        ("method", "route"),
     ),
-    "molecule_messages_accepted_total": MetricFamily(
-        "counter", "messages that got a receipt; a repeated one counts again"
+    "molecule_rate_limited_total": MetricFamily("counter", "Requests that were rejected with 429."),
+    "molecule_credentials_refused_total": MetricFamily(
+        "counter", "Requests that were rejected with 401: no credential, or one that is unknown, expired or revoked."
     ),
-    "molecule_messages_refused_total": MetricFamily("counter", "messages that were rejected"),
-    "molecule_messages_handed_out_total": MetricFamily("counter", "rows delivered to agents, by claim or cursor"),
-    "molecule_acks_total": MetricFamily("counter", "acks sent by agents; one may cover many messages"),
-    "molecule_inbox_unhandled": MetricFamily("gauge", "messages that are not handled yet"),
-    "molecule_inbox_unhandled_max": MetricFamily("gauge", "the same of the fullest inbox"),
-    "molecule_long_polls": MetricFamily("gauge", "long-polls of activity that are waiting"),
-    "molecule_waits": MetricFamily("gauge", "all sleeping waiters: polls, live connections, the timer worker"),
-    "molecule_live_listeners": MetricFamily("gauge", "open live connections", ("kind",)),
-    "molecule_live_cuts_total": MetricFamily("counter", "live connections that the server closed", ("reason",)),
-    "molecule_mcp_sessions": MetricFamily("gauge", "open MCP sessions"),
-    "molecule_mcp_sessions_total": MetricFamily("counter", "MCP sessions that were started or resumed", ("how",)),
-    "molecule_mcp_channels": MetricFamily("gauge", "MCP requests in progress, and open streams"),
-    "molecule_mcp_cuts_total": MetricFamily("counter", "MCP responses and streams that the server closed", ("reason",)),
+    "molecule_logins_refused_total": MetricFamily(
+        "counter", "Login attempts that were rejected: an unknown, used or expired code."
+    ),
+    "molecule_messages_accepted_total": MetricFamily("counter", "Accepted messages; a repeated message counts again."),
+    "molecule_messages_refused_total": MetricFamily("counter", "Rejected messages."),
+    "molecule_messages_handed_out_total": MetricFamily("counter", "Messages delivered to agents, by claim or cursor."),
+    "molecule_acks_total": MetricFamily("counter", "Acknowledgements sent by agents; each can cover many messages."),
+    "molecule_inbox_unhandled": MetricFamily("gauge", "Messages in all inboxes that are not handled yet."),
+    "molecule_inbox_unhandled_max": MetricFamily("gauge", "Messages in the fullest inbox that are not handled yet."),
+    "molecule_inbox_unclaimed": MetricFamily(
+        "gauge", "Requests that no agent has claimed in time, or has claimed again after its lease."
+    ),
+    "molecule_messages_overdue": MetricFamily("gauge", "Messages whose answer is overdue now."),
+    "molecule_dead_letters": MetricFamily(
+        "gauge", "Dead letters that are neither requeued nor discarded, in all organisations."
+    ),
+    "molecule_long_polls": MetricFamily("gauge", "Waiting long-polls."),
+    "molecule_waits": MetricFamily("gauge", "Waiting tasks: long-polls, live connections and the timer worker."),
+    "molecule_live_listeners": MetricFamily("gauge", "Open live connections.", ("kind",)),
+    "molecule_live_cuts_total": MetricFamily("counter", "Live connections that the server closed.", ("reason",)),
+    "molecule_mcp_sessions": MetricFamily("gauge", "Open MCP sessions."),
+    "molecule_mcp_sessions_total": MetricFamily("counter", "MCP sessions that were started or resumed.", ("how",)),
+    "molecule_mcp_channels": MetricFamily("gauge", "MCP requests in progress, and open MCP streams."),
+    "molecule_mcp_cuts_total": MetricFamily(
+        "counter", "MCP responses and streams that the server closed.", ("reason",)
+    ),
     "molecule_instructions_total": MetricFamily(
-        "counter", "messages delivered with instructions, by form", ("runtime", "template", "form")
+        "counter", "Messages delivered with instructions, by form.", ("runtime", "template", "form")
     ),
     "molecule_instruction_tokens_total": MetricFamily(
-        "counter", "estimated tokens of these instructions", ("runtime", "template")
+        "counter", "Estimated tokens of the delivered instructions.", ("runtime", "template")
     ),
     "molecule_instruction_failures_total": MetricFamily(
-        "counter", "failed renderings: the message was delivered without instructions", ("template",)
+        "counter",
+        "Templates that could not be rendered; the message was delivered without instructions.",
+        ("template",),
     ),
     "molecule_instruction_rollbacks_total": MetricFamily(
-        "counter", "canaries that did worse and were rolled back", ("template",)
+        "counter", "Canaries that performed worse and were rolled back.", ("template",)
     ),
     "molecule_obligations_total": MetricFamily(
         "counter",
-        "outcomes of messages that wanted an answer: answered, declined, answered_outside, overdue",
+        "Outcomes of messages that required an answer: answered, declined, answered_outside or overdue.",
         ("runtime", "template", "outcome"),
     ),
     "molecule_delegations_total": MetricFamily(
-        "counter", "ended delegations, by status and reason (`none`: completed)", ("status", "reason")
+        "counter", "Ended delegations, by status and reason (`none`: completed).", ("status", "reason")
     ),
-    "molecule_delegations_open": MetricFamily("gauge", "delegations that have not ended"),
-    "molecule_approvals_total": MetricFamily("counter", "ended approvals, by status", ("status",)),
-    "molecule_approvals_open": MetricFamily("gauge", "approvals that are not decided"),
+    "molecule_delegations_open": MetricFamily("gauge", "Delegations that have not ended."),
+    "molecule_approvals_total": MetricFamily("counter", "Ended approvals, by status.", ("status",)),
+    "molecule_approvals_open": MetricFamily("gauge", "Open approvals."),
+    "molecule_approvals_oldest_seconds": MetricFamily("gauge", "Age of the oldest open approval; 0 without one."),
     "molecule_threads": MetricFamily(
-        "gauge", "threads that are not closed: idle, queued (a turn waits), running, waiting", ("state",)
+        "gauge", "Open threads, by state: idle, queued (a turn waits), running or waiting.", ("state",)
     ),
     "molecule_thread_turns_begun_total": MetricFamily(
-        "counter", "turns that engines started, or resumed after a crash"
+        "counter", "Turns that engines started, or resumed after a crash."
     ),
-    "molecule_thread_turns_total": MetricFamily("counter", "ended turns of threads, by status", ("status",)),
+    "molecule_thread_turns_total": MetricFamily("counter", "Ended turns, by status.", ("status",)),
     "molecule_thread_spawns_total": MetricFamily(
-        "counter", "spawn requests of agents: spawned, or the limit or rule that rejected it", ("outcome",)
+        "counter", "Spawn requests of agents: spawned, or the limit or rule that rejected the request.", ("outcome",)
     ),
     "molecule_thread_waits_total": MetricFamily(
-        "counter", "ended waits of agents for agents, by outcome", ("outcome",)
+        "counter", "Ended waits of agents for other agents, by outcome.", ("outcome",)
     ),
-    "molecule_thread_letters_total": MetricFamily(
-        "counter", "messages between agents of threads, by state", ("state",)
+    "molecule_thread_letters_total": MetricFamily("counter", "Messages between threads, by state.", ("state",)),
+    "molecule_thread_tokens_total": MetricFamily("counter", "Model tokens reported by engines.", ("direction",)),
+    "molecule_heartbeats_total": MetricFamily("counter", "Heartbeats and registrations of agents."),
+    "molecule_orgs": MetricFamily("gauge", "Organisations."),
+    "molecule_workspaces": MetricFamily("gauge", "Workspaces that are not removed, by status.", ("status",)),
+    "molecule_store_groups_total": MetricFamily("counter", "Groups of store commands, by outcome.", ("outcome",)),
+    "molecule_store_commands_total": MetricFamily("counter", "Store commands."),
+    "molecule_store_group_seconds": MetricFamily(
+        "histogram", "Time to decide, write and commit a group of store commands."
     ),
-    "molecule_thread_tokens_total": MetricFamily("counter", "model tokens reported by engines", ("direction",)),
-    "molecule_heartbeats_total": MetricFamily("counter", "heartbeats and registrations"),
-    "molecule_orgs": MetricFamily("gauge", "organisations"),
-    "molecule_workspaces": MetricFamily("gauge", "workspaces that are not removed, by status", ("status",)),
-    "molecule_store_groups_total": MetricFamily("counter", "groups of commands, by outcome", ("outcome",)),
-    "molecule_store_commands_total": MetricFamily("counter", "commands in these groups"),
-    "molecule_store_group_seconds": MetricFamily("histogram", "time to decide, write and commit a group"),
-    "molecule_store_queue": MetricFamily("gauge", "commands queued for the writer"),
-    "molecule_retention_rows_total": MetricFamily("counter", "rows that retention deleted", ("what",)),
-    "molecule_retention_rounds_total": MetricFamily("counter", "completed rounds of retention"),
-    "molecule_loop_lag_seconds": MetricFamily("gauge", "delay of a callback on the event loop, at this scrape"),
-    "molecule_process_memory_bytes": MetricFamily("gauge", "resident memory"),
-    "molecule_process_cpu_seconds_total": MetricFamily("counter", "processor time"),
-    "molecule_process_open_files": MetricFamily("gauge", "open files and sockets"),
-    "molecule_process_open_files_limit": MetricFamily("gauge", "limit of open files and sockets"),
+    "molecule_store_queue": MetricFamily("gauge", "Commands queued for the store's writer."),
+    "molecule_retention_rows_total": MetricFamily("counter", "Rows deleted by retention.", ("what",)),
+    "molecule_retention_rounds_total": MetricFamily("counter", "Completed rounds of retention."),
+    "molecule_backup_age_seconds": MetricFamily(
+        "gauge", "Time since the last `molecule backup` of this state folder; since the first start if there is none."
+    ),
+    "molecule_disk_free_bytes": MetricFamily(
+        "gauge", "Free space on the disk of a folder: the state folder, or that of uploaded files.", ("folder",)
+    ),
+    "molecule_loop_lag_seconds": MetricFamily("gauge", "Delay of a callback on the event loop during this scrape."),
+    "molecule_process_memory_bytes": MetricFamily("gauge", "Resident memory of the process."),
+    "molecule_process_cpu_seconds_total": MetricFamily("counter", "CPU time of the process."),
+    "molecule_process_open_files": MetricFamily("gauge", "Open files and sockets of the process."),
+    "molecule_process_open_files_limit": MetricFamily("gauge", "Limit of open files and sockets of the process."),
 }
 
 
@@ -137,6 +169,24 @@ class RouteMeter(Histogram):
         self.seconds += seconds
 
 
+class RefusalMeter:
+    """Counters of requests that were rejected for who sent them, or how many."""
+
+    __slots__ = ("credentials", "logins", "rate_limited")
+
+    def __init__(self) -> None:
+        self.credentials = self.logins = self.rate_limited = 0
+
+    def record_error(self, status: int, *, is_login: bool) -> None:
+        """Count a response with an error status."""
+        if status == _TOO_MANY_REQUESTS:
+            self.rate_limited += 1
+        elif status == _UNAUTHORIZED and is_login:
+            self.logins += 1
+        elif status == _UNAUTHORIZED:
+            self.credentials += 1
+
+
 class StoreMeter(Histogram):
     """Counters of the store's writer."""
 
@@ -159,18 +209,20 @@ class MessageMeter:
 class InstructionMeter:
     """Counters of delivered instructions and their outcomes.
 
-    Only built-in runtimes and templates are labels: names that people choose are unbounded."""
+    Only built-in runtimes and templates are labels: names that people choose are unbounded. Every series is reported as
+    0 from the start."""
 
     __slots__ = ("_runtimes", "_templates", "deliveries", "failures", "outcomes", "rollbacks", "tokens")
 
     def __init__(self, runtimes: Iterable[str] = (), templates: Iterable[str] = ()) -> None:
         self._runtimes = frozenset(runtimes)
         self._templates = frozenset(templates)
-        self.deliveries: Counter[tuple[str, ...]] = Counter()
-        self.tokens: Counter[tuple[str, ...]] = Counter()
-        self.failures: Counter[tuple[str, ...]] = Counter()
-        self.rollbacks: Counter[tuple[str, ...]] = Counter()
-        self.outcomes: Counter[tuple[str, ...]] = Counter()
+        all_runtimes, used = (*sorted(self._runtimes), "other"), (*sorted(self._templates), "own")
+        self.deliveries = _zero_counts(all_runtimes, used, _FORMS)
+        self.tokens = _zero_counts(all_runtimes, used)
+        self.failures = _zero_counts(used)
+        self.rollbacks = _zero_counts(used)
+        self.outcomes = _zero_counts(all_runtimes, (*used, "none"), _OUTCOMES)
 
     def count_delivery(self, runtime: str, template: str, form: str, tokens: int) -> None:
         """Count a message that was delivered with instructions."""
@@ -208,6 +260,11 @@ class InstructionMeter:
         if template is None:
             return "none"
         return template if template in self._templates else "own"
+
+
+def _zero_counts(*labels: tuple[str, ...]) -> Counter[tuple[str, ...]]:
+    """Return a count of 0 for each combination of label values."""
+    return Counter(dict.fromkeys(product(*labels), 0))
 
 
 class DelegationMeter:

@@ -2,6 +2,10 @@
 
 import re
 import unicodedata
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
 
 from molecule_core.common.errors import InvalidField, InvalidName
 
@@ -11,10 +15,18 @@ _ID = re.compile(r"[A-Za-z0-9._:-]+")
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The joiners are format characters too, but emoji and several scripts need them.
 _JOINERS = {"\u200c", "\u200d"}
-# Letters by their category, but invisible: fillers and the combining joiner.
+# Of Unicode category L, but invisible: fillers and the combining joiner.
 _BLANK_LETTERS = {"\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 _INVISIBLE = " \u200c\u200d"
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# ECMA-48: control sequences, control strings up to their terminator, and the other escapes; 7-bit and 8-bit forms.
+# An 8-bit form is removed only if it is whole: its first byte is also a part of text that was decoded wrongly.
+_TERMINAL_CODE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?"
+    r"|\x9b[0-?]+[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|[\x90\x98\x9d-\x9f][^\x07\n\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]?"
+)
 
 
 def validate_name(name: str, limit: int) -> str:
@@ -23,11 +35,11 @@ def validate_name(name: str, limit: int) -> str:
     Raises InvalidName if it is empty, longer than `limit` characters, or has control, bidi or tag characters."""
     trimmed = name.strip()
     if not trimmed.strip(_INVISIBLE):
-        raise InvalidName(reason="it is empty; give at least one visible character")
+        raise InvalidName(reason="the name cannot be empty. Use at least one visible character.")
     if len(trimmed) > limit:
-        raise InvalidName(reason=f"it has {len(trimmed)} characters; at most {limit} are taken")
+        raise InvalidName(reason=f"the name cannot have {len(trimmed)} characters. Use at most {limit}.")
     if bad := find_hidden_character(trimmed):
-        raise InvalidName(reason=f"it holds the hidden character U+{ord(bad):04X}; remove it")
+        raise InvalidName(reason=f"the name cannot have the hidden character U+{ord(bad):04X}. Remove it.")
     return trimmed
 
 
@@ -46,9 +58,9 @@ def validate_line(text: str, limit: int, what: str) -> str:
     """Validate a one-line field (role, runtime), which may be empty. Raises InvalidField."""
     trimmed = text.strip()
     if len(trimmed) > limit:
-        raise InvalidField(reason=f"{what} has {len(trimmed)} characters; at most {limit} are taken")
+        raise InvalidField(reason=f"{what} cannot have {len(trimmed)} characters. Use at most {limit}.")
     if bad := find_hidden_character(trimmed):
-        raise InvalidField(reason=f"{what} holds the hidden character U+{ord(bad):04X}; remove it")
+        raise InvalidField(reason=f"{what} cannot have the hidden character U+{ord(bad):04X}. Remove it.")
     return trimmed
 
 
@@ -76,14 +88,20 @@ def truncate_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def remove_terminal_codes(text: str) -> str:
+    """Remove colours, cursor movements, titles and hyperlinks of a terminal, each code as a whole."""
+    return _TERMINAL_CODE.sub("", text)
+
+
 def single_line(text: str, limit: int) -> str:
     """Return an agent's text as one line of at most `limit` characters, without terminal colours and hidden characters.
 
     Rejecting it would lose the content."""
-    visible = _ESCAPES.sub("", truncate_line(text, limit * 2))
+    visible = truncate_line(remove_terminal_codes(text), limit * 2)
     return truncate_line("".join(c for c in visible if c not in _BLANK_LETTERS and not _is_hidden(c)), limit)
 
 
+_DISPOSITION_NAME = re.compile(r"filename\*=UTF-8''([^;]+)")
 # Path separators, shell syntax and other characters that are special on some system.
 _UNSAFE_FILE_CHARACTERS = re.compile(r'[<>:"|?*\\/]')
 # Windows treats these names as devices, with any extension.
@@ -91,12 +109,18 @@ _RESERVED_FILE_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?",
 _MAX_EXTENSION_BYTES = 20
 
 
+def file_name_of(disposition: str) -> str:
+    """Return the file name of a Content-Disposition header of ours, empty if it has none."""
+    found = _DISPOSITION_NAME.search(disposition)
+    return "" if found is None else unquote(found[1])
+
+
 def sanitize_file_name(name: str, max_bytes: int) -> str:
     """Return a file name that is safe to show and to save.
 
     It is one path segment and one line, has visible characters only, and is no device name. Never empty; a name that is
     too long keeps its extension."""
-    last = re.split(r"[/\\]", name[-4 * max_bytes :])[-1]
+    last = re.split(r"[/\\]", remove_terminal_codes(name[-4 * max_bytes :]))[-1]
     visible = "".join(" " if c.isspace() else c for c in last if c.isspace() or not _is_invisible(c))
     trimmed = _UNSAFE_FILE_CHARACTERS.sub("_", " ".join(visible.split())).strip(". ")
     if not trimmed.strip(_INVISIBLE):
@@ -117,3 +141,13 @@ def _truncate_file_name(name: str, max_bytes: int) -> str:
         stem, dot, extension = name, "", ""
     stem_bytes = max_bytes - len((dot + extension).encode())
     return stem.encode()[:stem_bytes].decode(errors="ignore").strip(". ") + dot + extension
+
+
+def encode_json(value: Any) -> str:
+    """Return a value as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def quote_lines(text: str) -> str:
+    """Quote each line of another party's text, so that it cannot imitate a line of the server."""
+    return "\n".join(f"> {line}" for line in text.splitlines())

@@ -6,8 +6,10 @@ receipt to delivery). Each continues the `traceparent` that the message came wit
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from molecule_core.common.errors import BadSettings
+from molecule_core.common.extras import install_advice
 
 _NANOSECONDS = 1000  # in a microsecond
 # The standard's own variables also enable spans.
@@ -63,6 +65,11 @@ class Tracing:
         return carrier.get(_FIELD, "")
 
 
+def traces_url(endpoint: str) -> str:
+    """Return the address that spans are posted to: a collector's base address gets the standard's path."""
+    return endpoint if urlsplit(endpoint).path.strip("/") else f"{endpoint.rstrip('/')}/v1/traces"
+
+
 def create_tracing(endpoint: str, environ: Mapping[str, str], version: str) -> Tracing | None:
     """Create tracing to an OTLP/HTTP endpoint, or to that of the standard's variables; None if neither is set.
 
@@ -75,11 +82,9 @@ def create_tracing(endpoint: str, environ: Mapping[str, str], version: str) -> T
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        raise BadSettings(
-            reason="otel_endpoint asks for traces: pip install 'molecule-core[opentelemetry]', or take it away"
-        ) from None
+        raise BadSettings(reason=f"otel_endpoint requires a package. {install_advice('opentelemetry')}") from None
     resource = Resource.create({"service.name": "molecule", "service.version": version})
     provider = TracerProvider(resource=resource)
-    exporter = OTLPSpanExporter(endpoint=endpoint) if endpoint else OTLPSpanExporter()
+    exporter = OTLPSpanExporter(endpoint=traces_url(endpoint)) if endpoint else OTLPSpanExporter()
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return Tracing(provider.get_tracer("molecule", version))

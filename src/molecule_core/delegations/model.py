@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
 from molecule_core.messages.model import Sender
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
 L = TypeVar("L")
 
@@ -14,23 +16,6 @@ DELEGATION = "delegation"
 """The kind of a delegation's timer; its key is `organisation/delegation`."""
 BEGIN_ENTRY = "begun"
 """The first entry of every timeline."""
-
-
-class DelegationStatus(StrEnum):
-    """Status of a delegation."""
-
-    PENDING = "pending"
-    DISPATCHED = "dispatched"
-    QUEUED = "queued"
-    UNKNOWN = "unknown_after_send"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def is_ended(self) -> bool:
-        """Return whether the status is final."""
-        return self in (DelegationStatus.COMPLETED, DelegationStatus.FAILED, DelegationStatus.CANCELLED)
 
 
 class DelegationPhase(StrEnum):
@@ -41,6 +26,8 @@ class DelegationPhase(StrEnum):
     RETRYING = "retrying"
     CLAIMED = "claimed"
     WORKING = "working"
+    ASKING = "asking"
+    """The agent has asked its delegator, and waits for the answer."""
     ENDED = "ended"
 
 
@@ -65,6 +52,8 @@ class DelegationTrigger(StrEnum):
     """The agent confirmed receipt but has not answered yet."""
     OUTCOME_UNKNOWN = "unsure"
     """The message was sent and no response came."""
+    ASKED = "asked"
+    """The agent needs input or an authorization from its delegator."""
     PROGRESS = "progress"
     """The agent reports progress."""
     ANSWERED = "answered"
@@ -107,7 +96,7 @@ class DelegationState(NamedTuple):
 
 
 class Delegation(Struct, frozen=True, kw_only=True):
-    """A row of `delegations`, in column order.
+    """A row of `delegations`, in column order. The defaults are those of a new delegation.
 
     Times are in microseconds. store/schema.sql documents the columns."""
 
@@ -115,41 +104,41 @@ class Delegation(Struct, frozen=True, kw_only=True):
     id: str
     source_id: str
     target_id: str
-    status: DelegationStatus
-    phase: DelegationPhase
-    rev: int
-    open: int
-    reason: FailureReason | None
-    error: str | None
+    status: DelegationStatus = DelegationStatus.PENDING
+    phase: DelegationPhase = DelegationPhase.WAITING
+    rev: int = 1
+    open: int = 1
+    reason: FailureReason | None = None
+    error: str | None = None
     task: str
     task_hash: str
-    result: str | None
-    via: str | None
+    result: str | None = None
+    via: str | None = None
     seq: int
     activity_id: str
-    message_seq: int | None
-    result_id: str | None
-    result_seq: int | None
-    parent_id: str | None
+    message_seq: int | None = None
+    result_id: str | None = None
+    result_seq: int | None = None
+    parent_id: str | None = None
     root_id: str
-    root_no: int | None
-    depth: int
-    hop: int
-    chain_id: str | None
-    cause_id: str | None
-    context_id: str | None
-    recorded: int
+    root_no: int | None = None
+    depth: int = 1
+    hop: int = 0
+    chain_id: str | None = None
+    cause_id: str | None = None
+    context_id: str | None = None
+    recorded: int = 0
     begun_by: str
-    retry_of: str | None
-    attempt: int
+    retry_of: str | None = None
+    attempt: int = 0
     created_at: int
     updated_at: int
-    taken_at: int | None
+    taken_at: int | None = None
     life_at: int
-    settled_at: int | None
+    settled_at: int | None = None
     deadline_at: int
-    unsure_at: int | None
-    wait_until: int
+    unsure_at: int | None = None
+    wait_until: int = 0
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Delegation":
@@ -278,12 +267,16 @@ class ClaimedResult(Struct, frozen=True):
 
 
 class ProgressReport(Struct, frozen=True):
-    """Progress as the target reports it."""
+    """Progress as the target reports it. What a report leaves out stays as it was reported before."""
 
-    current_step: str = ""
-    tools_used: tuple[str, ...] = ()
-    eta_hint: str = ""
-    percent: int | None = None
+    current_step: str | UnsetType = UNSET
+    tools_used: tuple[str, ...] | UnsetType = UNSET
+    eta_hint: str | UnsetType = UNSET
+    percent: int | UnsetType | None = UNSET
+
+    def merge(self, newer: "ProgressReport") -> "ProgressReport":
+        """Return this report with what a newer one says."""
+        return replace(self, **{name: value for name, value in asdict(newer).items() if value is not UNSET})
 
 
 def newest_first(rows: list[Delegation]) -> list[Delegation]:

@@ -1,5 +1,14 @@
 -- Delegations: rows, timelines, idempotency keys, progress, history.
 
+-- name: delegation_usage
+-- how many delegations an organisation (workspace_id '') and one of its workspaces have open
+SELECT workspace_id, open FROM delegation_usage WHERE org_id = :org_id AND workspace_id IN ('', :workspace_id);
+
+-- name: add_open_delegations
+-- add to the number of open delegations of a workspace or an organisation
+INSERT INTO delegation_usage (org_id, workspace_id, open) VALUES (:org_id, :workspace_id, :count)
+ON CONFLICT (org_id, workspace_id) DO UPDATE SET open = delegation_usage.open + excluded.open;
+
 -- name: delegation
 -- a delegation of an organisation
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
@@ -8,7 +17,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error
     deadline_at, unsure_at, wait_until
 FROM delegations WHERE org_id = :org_id AND id = :id;
 
--- name: delegation_twin
+-- name: open_delegation_of_task
 -- the open delegation of the same task from one workspace to another
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
@@ -81,7 +90,7 @@ UPDATE delegations SET
     :wait_until
 WHERE org_id = :org_id AND id = :id;
 
--- name: note_delegation
+-- name: append_timeline_entry
 -- append an entry to a timeline
 INSERT INTO delegation_facts (org_id, delegation_id, no, at, fact, status, phase, attempt, late, detail) VALUES (
     :org_id, :delegation_id, coalesce((
@@ -134,7 +143,7 @@ FROM events
 WHERE org_id = :org_id AND entity_kind = 'refusal' AND seq <= :upto AND at >= :since
 ORDER BY seq DESC LIMIT :count;
 
--- name: delegations_given
+-- name: delegations_sent
 -- delegations from a workspace, newest first; filtered by status or to open ones, before a number of its log; up to a number of bytes but at least one
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
@@ -151,7 +160,7 @@ FROM (
 ) w JOIN delegations d ON d.org_id = w.org_id AND d.id = w.id
 WHERE w.preceding < :page_bytes ORDER BY d.seq DESC;
 
--- name: delegations_given_by_time
+-- name: delegations_sent_by_time
 -- the same by time, before a delegation of the organisation
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
@@ -169,7 +178,7 @@ FROM (
 ) w JOIN delegations d ON d.org_id = w.org_id AND d.id = w.id
 WHERE w.preceding < :page_bytes ORDER BY d.created_at DESC, d.id DESC;
 
--- name: delegations_got
+-- name: delegations_received
 -- delegations to a workspace, newest first; filtered by status or to open ones, before one of them; up to a number of bytes but at least one
 SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open, d.reason, d.error,
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
@@ -215,7 +224,7 @@ ORDER BY root_no LIMIT :count;
 -- the number of open delegations of an organisation
 SELECT count(*) FROM delegations WHERE org_id = :org_id AND open = 1;
 
--- name: delegations_silent
+-- name: silent_delegations
 -- the claimed open delegations of an organisation without a sign of life since a time
 SELECT target_id, life_at FROM delegations
 WHERE org_id = :org_id AND open = 1 AND taken_at IS NOT NULL AND life_at < :before;
@@ -230,7 +239,7 @@ WITH RECURSIVE below AS (
 )
 SELECT id FROM below WHERE open = 1;
 
--- name: delegations_lost
+-- name: ended_ancestors
 -- the ancestors of a delegation that failed or were cancelled since it began
 WITH RECURSIVE way AS (
     SELECT d.id, d.parent_id, d.depth, d.status, d.settled_at, d.created_at AS since
@@ -241,12 +250,12 @@ WITH RECURSIVE way AS (
 )
 SELECT id FROM way WHERE id <> :id AND status IN ('failed', 'cancelled') AND settled_at >= since;
 
--- name: delegations_of_seat
+-- name: open_delegations_of_workspace
 -- the open delegations from or to a workspace
 SELECT id FROM delegations WHERE org_id = :org_id AND open = 1
     AND (source_id = :workspace_id OR target_id = :workspace_id);
 
--- name: delegation_at
+-- name: delegation_status_by_seq
 -- the status of the delegation with a row number in its source's log
 SELECT seq, status FROM delegations WHERE source_id = :source_id AND seq = :seq;
 
@@ -254,7 +263,7 @@ SELECT seq, status FROM delegations WHERE source_id = :source_id AND seq = :seq;
 -- the number of delegations of an organisation by status and reason
 SELECT status, reason, count(*) FROM delegations WHERE org_id = :org_id GROUP BY status, reason;
 
--- name: delegation_middle
+-- name: delegation_durations
 -- durations of ended delegations in order, a range of them; of one organisation or of all
 SELECT settled_at - created_at FROM delegations
 WHERE (CAST(:org_id AS TEXT) IS NULL OR org_id = :org_id) AND settled_at IS NOT NULL

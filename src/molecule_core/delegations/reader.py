@@ -8,14 +8,13 @@ import msgspec
 from msgspec.structs import replace
 
 from molecule_core.common import crash_points
-from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.clock import SECOND, Clock, to_optional_rfc3339, to_rfc3339
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
     Delegation,
     DelegationPhase,
-    DelegationStatus,
     TimelineRow,
     delegation_wake_key,
     newest_first,
@@ -32,6 +31,7 @@ from molecule_core.wire.schemas.delegations import (
     DelegationProgress,
     DelegationRefusedPayload,
     DelegationStats,
+    DelegationStatus,
     DelegationStatusPayload,
     DelegationTimelineEntry,
 )
@@ -64,14 +64,7 @@ class DelegationReader:
     of those; rows of other lists have only their beginnings too."""
 
     def __init__(
-        self,
-        store: Store,
-        org: OrgReader,
-        messages: MessageReader,
-        wakeups: Notifier,
-        *,
-        clock: Clock,
-        limits: Limits,
+        self, store: Store, org: OrgReader, messages: MessageReader, wakeups: Notifier, *, clock: Clock, limits: Limits
     ) -> None:
         self._store = store
         self._org = org
@@ -111,7 +104,7 @@ class DelegationReader:
             **self._page_limits(),
             **_state_filter(state),
         }
-        return await self._fetch("delegations_given", query)
+        return await self._fetch("delegations_sent", query)
 
     async def has_more_sent(self, rows: Sequence[Delegation]) -> bool:
         """Return whether a workspace has delegated more than these newest rows.
@@ -127,7 +120,7 @@ class DelegationReader:
         """Return what was delegated to a workspace, newest first, before one of the organisation; results whole."""
         owner_query = {"org_id": org_id, "target_id": target_id, "before": before, "count": count}
         query = {**owner_query, **self._page_limits(), **_state_filter(state)}
-        return await self._fetch("delegations_got", query)
+        return await self._fetch("delegations_received", query)
 
     async def involving(
         self, org_id: str, workspace_id: str, state: str | None, before: str | None, count: int
@@ -137,7 +130,7 @@ class DelegationReader:
         What either list lacks because of its bytes is older than the end of the merged page."""
         owner_query = {"org_id": org_id, "source_id": workspace_id, "before": before, "count": count}
         query = {**owner_query, **self._page_limits(), **_state_filter(state)}
-        found = await self._fetch("delegations_given_by_time", query)
+        found = await self._fetch("delegations_sent_by_time", query)
         found += await self.received_by(org_id, workspace_id, state, before, count)
         return take_until_bytes(newest_first(found)[:count], page_size_of, self.page_bytes)
 
@@ -194,10 +187,11 @@ class DelegationReader:
         (row,) = await self._store.rows("delegations_open_count", {"org_id": org_id})
         now = self._clock.now()
         query = {"org_id": org_id, "before": now - self._limits.delegation_stuck_seconds * SECOND}
-        silent = await self._store.rows("delegations_silent", query)
+        silent = await self._store.rows("silent_delegations", query)
         stuck = [
             rules.unseen_since(life, self._org.last_heartbeat(workspace_id), now, self._limits)
             for workspace_id, life in silent
+            if self._limited_until(workspace_id) is None
         ]
         return row[0], sum(each is not None for each in stuck)
 
@@ -223,13 +217,13 @@ class DelegationReader:
     async def _median_seconds(self, org_id: str | None, ended: int) -> float | None:
         """Return the median seconds from begin to end of the ended delegations."""
         position = {"org_id": org_id, "skipped": max(0, ended - 1) // 2, "count": 2 - ended % 2}
-        durations = [row[0] for row in await self._store.rows("delegation_middle", position)]
+        durations = [row[0] for row in await self._store.rows("delegation_durations", position)]
         return sum(durations) / len(durations) / SECOND if durations else None
 
     async def statuses_by_seq(self, source_id: str, seqs: Sequence[int]) -> dict[int, str]:
         """Return the current statuses of delegations by the numbers of their rows in the source's log."""
         queries: list[Params] = [{"source_id": source_id, "seq": each} for each in seqs]
-        found = await self._store.rows_of_each("delegation_at", queries) if queries else []
+        found = await self._store.rows_of_each("delegation_status_by_seq", queries) if queries else []
         return {rows[0][0]: rows[0][1] for rows in found if rows}
 
     async def wait_for_change(self, row: Delegation, seconds: float, *, for_end: bool = False) -> Delegation:
@@ -272,6 +266,8 @@ class DelegationReader:
         if target is None or row.phase is not DelegationPhase.WAITING or not row.open:
             return ""
         reasons = [f"the target is {target.status.value}"] if target.status in rules.UNAVAILABLE_STATUSES else []
+        limited_until = self._limited_until(target.id)
+        reasons += [f"the target is limited until {limited_until}"] if limited_until else []
         ahead = (await self._queue_positions([row])).get(row.id)
         reasons += [f"queued behind {ahead}"] if ahead else []
         heard_at = self._org.last_heartbeat(target.id).heard_at
@@ -307,6 +303,7 @@ class DelegationReader:
         self, row: Delegation, queue_position: int | None, progress: DelegationProgress | None
     ) -> DelegationItem:
         heartbeat, now = self._org.last_heartbeat(row.target_id), self._clock.now()
+        limited_until = self._limited_until(row.target_id) if row.open else None
         return DelegationItem(
             delegation_id=row.id,
             source_id=row.source_id,
@@ -326,11 +323,11 @@ class DelegationReader:
             via=row.via,
             created_at=to_rfc3339(row.created_at),
             updated_at=to_rfc3339(row.updated_at),
-            taken_at=_optional_rfc3339(row.taken_at),
+            taken_at=to_optional_rfc3339(row.taken_at),
             last_heartbeat=to_rfc3339(row.life_at),
-            settled_at=_optional_rfc3339(row.settled_at),
+            settled_at=to_optional_rfc3339(row.settled_at),
             deadline=to_rfc3339(row.deadline_at),
-            stuck=rules.stuck_since(row, heartbeat, now, self._limits) is not None,
+            stuck=rules.stuck_since(row, heartbeat, now, self._limits) is not None and limited_until is None,
             parent_id=row.parent_id,
             root_id=row.root_id,
             depth=row.depth,
@@ -338,8 +335,15 @@ class DelegationReader:
             recorded=bool(row.recorded),
             progress=progress,
             queue_position=queue_position,
+            target_limited_until=limited_until,
             seq=row.seq,
         )
+
+    def _limited_until(self, workspace_id: str) -> str | None:
+        """Return until when a vendor's limit keeps a workspace from working; None if it does not."""
+        workspace = self._org.workspace(workspace_id)
+        is_limited = workspace is not None and workspace.is_limited(self._clock.now())
+        return to_optional_rfc3339(workspace.limited_until) if workspace is not None and is_limited else None
 
     def _workspace_name(self, workspace_id: str) -> str:
         workspace = self._org.workspace(workspace_id)
@@ -355,10 +359,6 @@ def timeline_item(entry: TimelineRow) -> DelegationTimelineEntry:
 def _state_filter(state: str | None) -> dict[str, object]:
     """Return the query parameters of a state filter."""
     return {"status": None if state == OPEN_STATE else state, "least_open": int(state == OPEN_STATE)}
-
-
-def _optional_rfc3339(at: int | None) -> str | None:
-    return None if at is None else to_rfc3339(at)
 
 
 def _format_age(microseconds: int) -> str:
@@ -389,7 +389,7 @@ def _to_latest_progress(row: Sequence[Any]) -> LatestProgress:
         status=status,
         phase=phase,
         attempt=attempt,
-        taken_at=_optional_rfc3339(taken_at),
+        taken_at=to_optional_rfc3339(taken_at),
         current_step=progress.current_step,
         tools_used=progress.tools_used,
         eta_hint=progress.eta_hint,
@@ -413,7 +413,7 @@ def _to_snapshot(row: Delegation, progress: DelegationProgress | None) -> Snapsh
         root_id=row.root_id,
         depth=row.depth,
         created_at=to_rfc3339(row.created_at),
-        taken_at=_optional_rfc3339(row.taken_at),
+        taken_at=to_optional_rfc3339(row.taken_at),
         life_at=to_rfc3339(row.life_at),
         deadline_at=to_rfc3339(row.deadline_at),
         error=row.error,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from molecule_core.common.clock import DAY, HOUR, SECOND, Clock
 from molecule_core.common.limits import Limits
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, Row, Store, WriteSet
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, Row, Statement, Store, WriteSet
 from molecule_core.store.queries import Params
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 
@@ -30,6 +30,8 @@ class ExpiredTree(NamedTuple):
 
 class DelegationRetention(RetentionPolicy):
     """Retention of delegations, their idempotency keys and their history rows."""
+
+    kinds = ("delegations", "delegation keys", "delegation history")
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -128,7 +130,5 @@ def _decide_delete(org_id: str, root_ids: Sequence[str], before: int) -> Command
         [ReadQuery("delegations_in_tree", {"org_id": org_id, "root_id": each}) for each in root_ids]
     )
     ids = [row[0] for rows in trees if _all_ended(rows, before) for row in rows]
-    writes: list[tuple[str, Params]] = [
-        (name, {"org_id": org_id, "id": each}) for each in ids for name in _DELETE_STATEMENTS
-    ]
+    writes: list[Statement] = [(name, {"org_id": org_id, "id": each}) for each in ids for name in _DELETE_STATEMENTS]
     return WriteSet(None, writes)

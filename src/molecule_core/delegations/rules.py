@@ -1,6 +1,6 @@
 """Decisions about delegations: state transitions, limits, deadlines, texts. Pure functions.
 
-`TRANSITIONS` is the whole life cycle; docs/delegations.md prints it.
+`TRANSITIONS` is the whole life cycle; docs/explanation/delegations.md prints it.
 """
 
 import hashlib
@@ -12,23 +12,27 @@ from msgspec.structs import replace
 
 from molecule_core.common.clock import HOUR, SECOND
 from molecule_core.common.limits import Limits
+from molecule_core.common.text import quote_lines, truncate_line
 from molecule_core.delegations.model import (
     Ancestor,
     Delegation,
     DelegationPhase,
     DelegationState,
-    DelegationStatus,
     DelegationTransition,
     DelegationTrigger,
     FailureReason,
     GuardRejection,
 )
-from molecule_core.org.model import PUSH, Heartbeat, WorkspaceStatus
+from molecule_core.org.model import Heartbeat, WorkspaceStatus
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
 SENT, STATUS, COMPLETE, FAILED = "DELEGATION_SENT", "DELEGATION_STATUS", "DELEGATION_COMPLETE", "DELEGATION_FAILED"
 REFUSED = "DELEGATION_REFUSED"
 TASK_PREVIEW, RESPONSE_PREVIEW, LIST_PREVIEW = 100, 200, 300
 """Bytes of previews: of a task; of an answer in an event; of an answer in a list."""
+VIA_CALLER, VIA_PERSON = "caller", "person"
+"""How a delegation was cancelled."""
+_NAME_LENGTH = 120
 PARENT_CHECK_SECONDS = 60
 """A delegation with a parent is checked this long after its begin: the parent may have ended at the same moment, when
 neither command saw the other."""
@@ -124,6 +128,11 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.UNKNOWN, DelegationPhase.WAITING)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
+    DelegationTrigger.ASKED: {
+        **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.QUEUED, DelegationPhase.ASKING)),
+        DelegationStatus.UNKNOWN: _move_to(None, DelegationPhase.ASKING),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
     DelegationTrigger.PROGRESS: {
         **_for_statuses(_OPEN_STATUSES, _move_to(None, DelegationPhase.WORKING)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
@@ -165,24 +174,28 @@ TRANSITIONS: Mapping[tuple[DelegationTrigger, DelegationStatus], DelegationTrans
     (trigger, status): cells.get(status, NO_CHANGE) for trigger, cells in _RULES.items() for status in DelegationStatus
 }
 """Every trigger in every status."""
-_CLAIMING_TRIGGERS = (DelegationTrigger.CLAIMED, DelegationTrigger.ACCEPTED, DelegationTrigger.PROGRESS)
+_CLAIMING_TRIGGERS = (
+    DelegationTrigger.CLAIMED,
+    DelegationTrigger.ACCEPTED,
+    DelegationTrigger.ASKED,
+    DelegationTrigger.PROGRESS,
+)
 
 ADVICE: Mapping[FailureReason, str] = {
-    FailureReason.REJECTED: "The target declined: read its reason, ask it or somebody else.",
-    FailureReason.EXPIRED: "The deadline passed. Give more time with deadline_seconds, or look at what the "
-    "target does.",
-    FailureReason.CANCELLED: "It was cancelled; begin a new one if it is still wanted.",
-    FailureReason.UNREACHABLE: "The target's address did not answer twice. Look at its url and its log, then retry.",
-    FailureReason.REFUSED: "The target answered with a refusal (4xx). Look at what it said; a retry alone will "
-    "not help.",
-    FailureReason.AGENT_ERROR: "The target answered with an error. Read it, change the task, retry.",
-    FailureReason.UNSAFE_URL: "The target's url leads to an address that this server may not call. "
-    "An operator must change it.",
-    FailureReason.BAD_ANSWER: "The target's answer was no usable JSON. Its operator must look at it.",
+    FailureReason.REJECTED: "The target declined. Read its reason, then delegate again or to another workspace.",
+    FailureReason.EXPIRED: "The deadline passed. Set a longer deadline_seconds, or check what the target is doing.",
+    FailureReason.CANCELLED: "The delegation was cancelled. Start a new one if you still need the result.",
+    FailureReason.UNREACHABLE: "The target's URL failed to respond twice. Check it and the target's log, then retry.",
+    FailureReason.REFUSED: "The target rejected the request (4xx). Read its answer and change the task: a retry alone "
+    "will fail again.",
+    FailureReason.AGENT_ERROR: "The target answered with an error. Read the error, change the task, then retry.",
+    FailureReason.UNSAFE_URL: "The target's URL leads to an address that this server must not call. "
+    "Ask an operator to change the URL.",
+    FailureReason.BAD_ANSWER: "The target's answer was not valid JSON. Ask the target's operator to check the agent.",
     FailureReason.TARGET_REMOVED: "The target was removed. Choose another workspace.",
-    FailureReason.UNKNOWN_OUTCOME: "The task was sent and no answer came. It may have been done: ask the target before "
-    "you retry.",
-    FailureReason.REPORTED: "The caller reported this itself.",
+    FailureReason.UNKNOWN_OUTCOME: "The task was sent, but no answer arrived. The task may have been done: ask the "
+    "target before you retry.",
+    FailureReason.REPORTED: "The source reported the end itself. Read its report.",
 }
 """What to do about each failure reason."""
 NO_REASON = "none"
@@ -225,17 +238,11 @@ def transitions_for(
         state = after
 
 
-def initial_triggers(
-    mode: str, status: WorkspaceStatus, *, active: int, capacity: int, ahead: int
-) -> tuple[DelegationTrigger, ...]:
-    """Return the triggers that apply when a delegation begins.
+def must_park(status: WorkspaceStatus, *, is_limited: bool, active: int, capacity: int, ahead: int) -> bool:
+    """Return whether a new delegation must wait before it is posted to its push agent.
 
-    `mode`: how its target receives messages. `active` of `capacity`: its tasks in progress. `ahead`: messages that wait
-    before this one."""
-    if mode != PUSH:
-        return (DelegationTrigger.STORED,)
-    waits = status in UNAVAILABLE_STATUSES or active >= capacity or ahead > 0
-    return (DelegationTrigger.PARKED,) if waits else ()
+    `active` of `capacity`: the agent's tasks in progress. `ahead`: messages that wait before this one."""
+    return is_limited or status in UNAVAILABLE_STATUSES or active >= capacity or ahead > 0
 
 
 UNAVAILABLE_STATUSES = (
@@ -261,24 +268,39 @@ def check_limits(
         return None
     cycles = [each for each in lineage if each.task_hash == task_hash and target_id in (each.source_id, each.target_id)]
     if cycles:  # control: delegation-cycle
-        what = "the same task is on its way already, and this target stands on that way"
-        remedy = "Do it here, or answer the delegation that you have with what you know."
+        what = "this target already has the same task above this delegation"
+        remedy = "Do the task here, or answer your own delegation with what you know."
         return GuardRejection("cycle", len(cycles), 1, what, remedy)
     if lineage[0].depth >= limits.delegation_depth:  # control: delegation-depth
-        what = "delegations may stand only so many levels below each other"
-        remedy = "Do it here, or answer the delegation that you have and say what is missing."
+        what = "the limit of levels of delegations is reached"
+        remedy = "Do the task here, or answer your own delegation and name what is missing."
         return GuardRejection("depth", lineage[0].depth, limits.delegation_depth, what, remedy)
     if open_children >= limits.delegation_children:  # control: delegation-children
-        what = "so many delegations below the present one are open"
+        what = "the limit of open delegations below this one is reached"
         remedy = "Wait for their results, or cancel some."
         return GuardRejection("children", open_children, limits.delegation_children, what, remedy)
     return None
 
 
+def open_rejection(open_counts: Mapping[str, int], source_id: str, limits: Limits) -> GuardRejection | None:
+    """Return the limit of open delegations that is reached, or None.
+
+    `open_counts`: by workspace; '' for the whole organisation."""
+    own, of_org = open_counts.get(source_id, 0), open_counts.get("", 0)
+    if own >= limits.delegations_open:
+        what, remedy = "the limit of open delegations of this workspace is reached", "Wait for results, or cancel some."
+        return GuardRejection("open", own, limits.delegations_open, what, remedy)
+    if of_org >= limits.org_delegations_open:
+        what = "the limit of open delegations of this organisation is reached"
+        remedy = "Wait for results, cancel some, or ask the operator of the server to raise org_delegations_open."
+        return GuardRejection("org_open", of_org, limits.org_delegations_open, what, remedy)
+    return None
+
+
 def tree_limit_rejection(root_use: int, limits: Limits) -> GuardRejection:
     """Return the rejection of a tree that has no numbers left."""
-    what = "one tree may have only so many delegations, ended ones among them"
-    remedy = "Do the rest here, or let who began the whole begin anew."
+    what = "the limit of delegations in one tree, ended ones included, is reached"
+    remedy = "Do the rest here, or ask the first delegator to start a new tree."
     return GuardRejection("root", root_use, limits.delegations_per_root, what, remedy)
 
 
@@ -342,7 +364,7 @@ def truncate_utf8(text: str, max_bytes: int) -> str:
 
 
 def preview_of(text: str | None) -> str | None:
-    """Cut a text to what lists show."""
+    """Cut a text to what lists, events and timelines show."""
     return None if text is None else truncate_utf8(text, LIST_PREVIEW)
 
 
@@ -352,9 +374,25 @@ def abbreviate(row: Delegation) -> Delegation:
     return replace(row, task=task, error=error, result=result)
 
 
-def failure_text(reason: FailureReason, error: str) -> str:
-    """Return the text of a failure for the caller, with advice."""
+def failure_text(reason: FailureReason, error: str, via: str | None) -> str:
+    """Return the text of a failure for the caller, with advice. What a person wrote is attributed and quoted."""
+    if via == VIA_PERSON:
+        return f"{ADVICE[reason]} ({reason})\n\nReason given by a person:\n{quote_lines(error)}"
     return f"{error} ({reason}). {ADVICE[reason]}"
+
+
+def end_notice(row: Delegation, source_name: str, why: str, explanation: str, author: str) -> str:
+    """Return the notice to the target that its task has ended.
+
+    Text of the server comes first. The task and the words of `author` are of other parties: each line is quoted, so
+    that it cannot imitate the server. Without `author`, the explanation is the server's own."""
+    source = truncate_line(source_name, _NAME_LENGTH) or "another workspace"
+    own = "" if author else f": {explanation}"
+    lines = [f"A task that {source!r} delegated to you has ended ({why}){own}. Its result is no longer needed."]
+    lines += ["", f"Task from {source!r}:", quote_lines(truncate_utf8(row.task, TASK_PREVIEW))]
+    if author:
+        lines += ["", f"Reason given by {truncate_line(author, _NAME_LENGTH)!r}:", quote_lines(explanation)]
+    return "\n".join(lines)
 
 
 def a2a_state(row: Delegation, *, needs_approval: bool = False) -> str:
@@ -369,6 +407,8 @@ def a2a_state(row: Delegation, *, needs_approval: bool = False) -> str:
         return "canceled"
     if row.status is DelegationStatus.FAILED:
         return "rejected" if row.reason is FailureReason.REJECTED else "failed"
+    if row.phase is DelegationPhase.ASKING:
+        return "input-required"
     return "submitted" if row.taken_at is None else "working"
 
 
@@ -388,7 +428,7 @@ def queue_status(row: Delegation) -> str:
 
 
 def render_table() -> str:
-    """Render the transition table for docs/delegations.md."""
+    """Render the transition table for docs/explanation/delegations.md."""
     header = "| fact | " + " | ".join(f"`{status}`" for status in DelegationStatus) + " |"
     rows = [
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in DelegationStatus)]) + " |"

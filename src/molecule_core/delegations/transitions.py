@@ -2,47 +2,43 @@
 
 from collections.abc import Generator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.common.metrics import DelegationMeter
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
     DELEGATION,
     Delegation,
-    DelegationStatus,
     DelegationTransition,
     DelegationTrigger,
     delegation_wake_key,
 )
 from molecule_core.messages.delegation_messages import DelegationMessages, ResultContent
 from molecule_core.messages.events import AnswerContent
-from molecule_core.messages.obligations.model import MessageChanges
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Changes, JournalEvent, ReadQuery, RequestBatch, StepRequest
+from molecule_core.store.database import (
+    CommandSteps,
+    JournalEvent,
+    ReadQuery,
+    RequestBatch,
+    Statement,
+    StepRequest,
+    WriteSet,
+)
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.wire.schemas.delegations import (
     DelegationCompletePayload,
     DelegationFailedPayload,
     DelegationSentPayload,
+    DelegationStatus,
     DelegationStatusPayload,
 )
-
-Statement = tuple[str, Params]
-
-
-class PendingTransition(NamedTuple):
-    """A delegation after a trigger: its row, not written yet, and the writes and events that belong to it."""
-
-    row: Delegation
-    writes: list[Statement]
-    events: list[JournalEvent]
 
 
 def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, list[Delegation]]:
@@ -53,8 +49,8 @@ def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any,
 
 def apply_trigger(
     row: Delegation, trigger: DelegationTrigger, now: int, *, attempt: int = 0, detail: str | None = None
-) -> PendingTransition:
-    """Apply a trigger that does not end the delegation. The result has no writes if nothing changes."""
+) -> WriteSet[Delegation]:
+    """Apply a trigger that does not end the delegation. The new row is not saved yet; no writes if nothing changes."""
     writes, events = list[Statement](), list[JournalEvent]()
     for transition in rules.transitions_for(row.state, trigger, attempt=attempt):
         if transition.is_late:
@@ -63,7 +59,7 @@ def apply_trigger(
         row = _updated_row(row, transition, now)
         writes.append(timeline_write(row, trigger, now, detail=detail))
         events.append(_status_event(row, now, detail))
-    return PendingTransition(row, writes, events)
+    return WriteSet(row, writes, events)
 
 
 class DelegationCloser:
@@ -86,10 +82,12 @@ class DelegationCloser:
         now: int,
         *,
         by_target: bool = False,
-    ) -> Generator[StepRequest, Any, Changes]:
-        """Close a delegation by other means than an answer to its message; do nothing if it has ended.
+        author: str = "",
+    ) -> CommandSteps[Delegation]:
+        """Close a delegation by other means than an answer to its message; return it unchanged if it has ended.
 
         The message is withdrawn. An agent that claimed it is notified, unless it reported the end itself (`by_target`).
+        `author`: whose words the explanation is; empty: the server's own.
         """
         for transition in rules.transitions_for(row.state, trigger):
             if transition.is_late:
@@ -97,48 +95,45 @@ class DelegationCloser:
                     yield from self._record_late(row, trigger, explanation, now, is_kept=by_target and not row.recorded)
                 )
             answer = self.results.system_answer(row.target_id, explanation, row.context_id)
-            closing = yield from self.close(row, trigger, transition, answer, via, now)
-            extra = yield from self._withdraw_message(row, transition, explanation, by_target=by_target)
-            return merge_changes(closing, extra)
-        return Changes()
+            closed = yield from self.close(row, trigger, transition, answer, via, now)
+            return closed + (
+                yield from self._withdraw_message(row, transition, explanation, by_target=by_target, author=author)
+            )
+        return WriteSet(row)
 
     def _record_late(
         self, row: Delegation, trigger: DelegationTrigger, explanation: str, now: int, *, is_kept: bool
-    ) -> Generator[StepRequest, Any, Changes]:
+    ) -> CommandSteps[Delegation]:
         """Record a trigger that came after the end. The target's text is stored once, in the target's own log."""
-        timeline_changes, target = (
-            Changes([timeline_write(row, trigger, now, is_late=True, detail=_preview(explanation))]),
-            None,
+        recorded = WriteSet(
+            row, [timeline_write(row, trigger, now, is_late=True, detail=rules.preview_of(explanation))]
         )
-        if is_kept:
-            target = active_workspace(self._org, row.target_id)
+        target = active_workspace(self._org, row.target_id) if is_kept else None
         if target is None:
-            return timeline_changes
+            return recorded
         answer = replace(
             self.results.system_answer(row.target_id, explanation, row.context_id), dedupe_key=f"update:{row.id}"
         )
-        if (yield ReadQuery("find_twin", {"sender": answer.sender, "dedupe_key": answer.dedupe_key})):
-            return Changes()
-        late_activity = yield from self.results.insert_late_answer(target, row.source_id, row.id, answer)
-        return merge_changes(timeline_changes, [late_activity.changes])
+        if (yield ReadQuery("message_by_dedupe_key", {"sender": answer.sender, "dedupe_key": answer.dedupe_key})):
+            return WriteSet(row)
+        return recorded + (yield from self.results.insert_late_answer(target, row.source_id, row.id, answer))
 
     def _withdraw_message(
-        self, row: Delegation, transition: DelegationTransition, explanation: str, *, by_target: bool
-    ) -> Generator[StepRequest, Any, list[MessageChanges]]:
+        self, row: Delegation, transition: DelegationTransition, explanation: str, *, by_target: bool, author: str
+    ) -> CommandSteps[object]:
         """Withdraw the message to the target; if it was delivered already, notify the target."""
         target = active_workspace(self._org, row.target_id)
         if target is None or row.message_seq is None:
-            return []
+            return WriteSet(None)
         why = transition.reason.value if transition.reason is not None else transition.status.value
-        was_delivered, changes = yield from self.results.withdraw(target, row.message_seq, why, by_target=by_target)
+        withdrawn = yield from self.results.withdraw(target, row.message_seq, why, by_target=by_target)
+        was_delivered = withdrawn.result
         if not was_delivered or by_target:
-            return [changes]
-        task = rules.truncate_utf8(row.task, rules.TASK_PREVIEW)
-        text = f"The task {task!r} has ended ({why}): {explanation}. Nobody waits for its result any more."
-        stop_notice = yield from self.results.insert_system_notice(
-            target, row.source_id, text, {"delegation_id": row.id}
-        )
-        return [changes, stop_notice.changes]
+            return withdrawn
+        source = self._org.workspace(row.source_id)
+        text = rules.end_notice(row, "" if source is None else source.name, why, explanation, author)
+        details = {"delegation_id": row.id}
+        return withdrawn + (yield from self.results.insert_system_notice(target, row.source_id, text, details))
 
     def close(
         self,
@@ -148,7 +143,7 @@ class DelegationCloser:
         answer: AnswerContent,
         via: str,
         now: int,
-    ) -> Generator[StepRequest, Any, Changes]:
+    ) -> CommandSteps[Delegation]:
         """Close a delegation with an answer and put the result into its source's inbox.
 
         Writes the row, a timeline entry and one end event. A removed source gets no result. `answer`: the target's own,
@@ -156,7 +151,7 @@ class DelegationCloser:
         failed, source = transition.status is not DelegationStatus.COMPLETED, active_workspace(self._org, row.source_id)
         error = answer.text if failed else None
         text = (
-            rules.failure_text(transition.reason, answer.text)
+            rules.failure_text(transition.reason, answer.text, via)
             if failed and transition.reason is not None
             else answer.text
         )
@@ -176,15 +171,18 @@ class DelegationCloser:
             chain_id=row.chain_id,
             hop=max(0, row.hop - 1),
         )
-        result = None
+        inserted = None
         if source is not None and not row.recorded:
-            result = yield from self.results.insert_result(source, content, row.wait_until)
+            inserted = yield from self.results.insert_result(source, content, row.wait_until)
         ends = {"open": 0, "settled_at": now, "reason": transition.reason, "error": error, "via": via}
         row = replace(_updated_row(row, transition, now), **ends, result=None if failed else text)
-        if result is not None:
-            row = replace(row, result_id=result.id, result_seq=result.seq)
-        writes: list[Statement] = [("save_delegation", row), timeline_write(row, trigger, now, detail=_preview(error))]
-        writes.append(cancel_timer(DELEGATION, row.key))
+        if inserted is not None:
+            row = replace(row, result_id=inserted.result.id, result_seq=inserted.result.seq)
+        writes: list[Statement] = [
+            ("save_delegation", row),
+            timeline_write(row, trigger, now, detail=rules.preview_of(error)),
+        ]
+        writes += [*count_open(row, -1), cancel_timer(DELEGATION, row.key)]
         if failed:
             # Nothing below a failed delegation is needed any more: an immediate check ends each, at any depth.
             below = yield ReadQuery("delegations_below", {"org_id": row.org_id, "parent_id": row.id})
@@ -195,20 +193,8 @@ class DelegationCloser:
             writes.append(("keep_delegation_history", row))
         notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id), *((TIMERS_KEY,) if failed else ()))
         after_commit = partial(self._meter.count_end, *rules.outcome_labels(row))
-        result_changes = MessageChanges([], []) if result is None else result.changes
-        events = [_end_event(row, now), *result_changes.events]
-        return Changes(
-            [*writes, *result_changes.writes], events, (*notify, *result_changes.notify), after_commit=after_commit
-        )
-
-
-def merge_changes(closing: Changes, more: list[MessageChanges]) -> Changes:
-    """Add changes of messages to those of an end."""
-    writes = [*closing.writes, *(write for each in more for write in each.writes)]
-    events = [*closing.events, *(event for each in more for event in each.events)]
-    return closing._replace(
-        writes=writes, events=events, notify=(*closing.notify, *(channel for each in more for channel in each.notify))
-    )
+        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit)
+        return closed if inserted is None else closed + inserted
 
 
 def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:
@@ -217,15 +203,21 @@ def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:
     return None if workspace is None or workspace.removed else workspace
 
 
-def save_transition(pending: PendingTransition) -> Changes:
-    """Return the changes that store a transition; none if nothing changed."""
-    if not pending.writes:
-        return Changes()
-    save: list[Statement] = [("save_delegation", pending.row)] if pending.events else []
-    notify = (
-        (delegation_wake_key(pending.row.org_id, pending.row.id), org_key(pending.row.org_id)) if pending.events else ()
-    )
-    return Changes([*save, *pending.writes], pending.events, notify)
+def count_open(row: Delegation, count: int) -> list[Statement]:
+    """Return the statements that add to the open delegations of a source and of its organisation."""
+    return [
+        ("add_open_delegations", {"org_id": row.org_id, "workspace_id": each, "count": count})
+        for each in (row.source_id, "")
+    ]
+
+
+def save_transition(pending: WriteSet[Delegation]) -> WriteSet[Delegation]:
+    """Add to an applied trigger what stores its new row, if that has changed."""
+    if not pending.events:
+        return pending
+    row = pending.result
+    notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id))
+    return WriteSet(row, [("save_delegation", row)], notify=notify) + pending
 
 
 def timeline_write(
@@ -234,7 +226,7 @@ def timeline_write(
     """Return the statement that adds a timeline entry."""
     state = {"status": row.status.value, "phase": row.phase.value, "attempt": row.attempt}
     entry = {"at": now, "fact": str(trigger), "late": int(is_late), "detail": detail}
-    return "note_delegation", {"org_id": row.org_id, "delegation_id": row.id, **state, **entry}
+    return "append_timeline_entry", {"org_id": row.org_id, "delegation_id": row.id, **state, **entry}
 
 
 def sent_event(row: Delegation, now: int) -> JournalEvent:
@@ -276,8 +268,8 @@ def _status_event(row: Delegation, now: int, error: str | None) -> JournalEvent:
         status=row.status.value,
         phase=row.phase.value,
         attempt=row.attempt,
-        taken_at=None if row.taken_at is None else to_rfc3339(row.taken_at),
-        error=_preview(error),
+        taken_at=to_optional_rfc3339(row.taken_at),
+        error=rules.preview_of(error),
     )
     return _make_event(rules.STATUS, row, payload, now)
 
@@ -287,14 +279,9 @@ def _end_event(row: Delegation, now: int) -> JournalEvent:
         preview = rules.truncate_utf8(row.result or "", rules.RESPONSE_PREVIEW)
         payload = DelegationCompletePayload(row.id, row.target_id, preview, row.via or "", row.result_id or "")
         return _make_event(rules.COMPLETE, row, payload, now)
-    error, advice = _preview(row.error) or "", rules.ADVICE[row.reason]
+    error, advice = rules.preview_of(row.error) or "", rules.ADVICE[row.reason]
     failed = DelegationFailedPayload(row.id, row.target_id, error, row.reason.value, advice, row.status.value)
     return _make_event(rules.FAILED, row, failed, now)
-
-
-def _preview(text: str | None) -> str | None:
-    """Cut an error text for events and timeline entries; the row keeps all of it."""
-    return None if text is None else rules.truncate_utf8(text, rules.LIST_PREVIEW)
 
 
 def _make_event(name: str, row: Delegation, payload: msgspec.Struct, now: int) -> JournalEvent:

@@ -8,21 +8,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import (
-    CommunicationDenied,
-    DelegationCycle,
-    DelegationLimit,
-    DelegationNotEnded,
-    InvalidMessage,
-    MessageIdReused,
-    NotFound,
-    NotTheAssignee,
-    SelfDelegation,
-)
+from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.errors import CommunicationDenied, InvalidMessage, MessageIdReused, NotFound
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
+from molecule_core.delegations.errors import (
+    DelegationCycle,
+    DelegationLimit,
+    DelegationNotEnded,
+    NotTheAssignee,
+    SelfDelegation,
+)
 from molecule_core.delegations.model import (
     BEGIN_ENTRY,
     DELEGATION,
@@ -30,9 +27,7 @@ from molecule_core.delegations.model import (
     BeginResult,
     ClaimedResult,
     Delegation,
-    DelegationPhase,
     DelegationRequest,
-    DelegationStatus,
     DelegationTrigger,
     GuardRejection,
     ProgressReport,
@@ -41,26 +36,24 @@ from molecule_core.delegations.model import (
 )
 from molecule_core.delegations.transitions import (
     DelegationCloser,
-    Statement,
     active_workspace,
     apply_trigger,
+    count_open,
     load_delegations,
     sent_event,
     timeline_write,
 )
-from molecule_core.messages.activities import find_inserted_activity
 from molecule_core.messages.chat_view import message_parts
 from molecule_core.messages.delegation_messages import DelegationMessages
 from molecule_core.messages.inbox.acks import load_inbox
-from molecule_core.messages.model import INTENT_REQUEST, KIND_DELEGATION, MessageDraft, Sender
-from molecule_core.messages.obligations.model import AnswerTarget, add_changes, obligation_key
+from molecule_core.messages.model import MessageDraft, Sender
+from molecule_core.messages.obligations.model import AnswerTarget, obligation_key
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import PUSH, Workspace
+from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.rules import are_related, may_talk
+from molecule_core.org.rules import are_related
 from molecule_core.store.database import (
-    Changes,
     Command,
     CommandSteps,
     CurrentNumber,
@@ -69,15 +62,17 @@ from molecule_core.store.database import (
     ReadQuery,
     RequestBatch,
     Row,
+    Statement,
     StepRequest,
     Store,
     T,
     WriteSet,
+    write_only,
 )
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
-from molecule_core.wire.schemas.delegations import DelegationRefusedPayload
+from molecule_core.wire.schemas.activity import Intent, MessageKind
+from molecule_core.wire.schemas.delegations import DelegationRefusedPayload, DelegationStatus
 
 VIA_UPDATE = "update"
 """The `via` of a delegation whose end was reported by one of its sides without an answer to the message."""
@@ -128,11 +123,18 @@ class DelegationWriter:
         """Cancel a delegation and notify its target; an ended one stays unchanged."""
 
         def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
-            via = "caller" if by.workspace_id == known.source_id else "person"
-            closing = yield from self._closer.close_unanswered(
-                known, DelegationTrigger.CANCELLED, reason or "no reason was given", via, now
+            is_caller = by.workspace_id == known.source_id
+            via = rules.VIA_CALLER if is_caller else rules.VIA_PERSON
+            # Without a reason, the explanation is the server's own.
+            author = (
+                ""
+                if not reason
+                else self._org.active_workspace(known.source_id).name
+                if is_caller
+                else (by.user_name or "a person")
             )
-            return _to_write_set(known, closing)
+            trigger, explanation = DelegationTrigger.CANCELLED, reason or "no reason was given"
+            return (yield from self._closer.close_unanswered(known, trigger, explanation, via, now, author=author))
 
         return await self._run_command(row, decide)
 
@@ -167,7 +169,7 @@ class DelegationWriter:
                 return parts
         text = [{"kind": "text", "text": row.task}]
         if rules.task_hash(text) != row.task_hash:
-            raise InvalidMessage(reason="the files of this task are not kept any more; delegate it anew, with files")
+            raise InvalidMessage(reason="the files of this task are deleted. Delegate the task again, with its files.")
         return text
 
     # -- reports of the two sides --------------------------------------------------------------------------------------
@@ -200,32 +202,34 @@ class DelegationWriter:
                 trigger = DelegationTrigger.REPORTED_DONE if done else DelegationTrigger.REPORTED_FAILED
             else:
                 trigger = DelegationTrigger.ANSWERED if done else DelegationTrigger.DECLINED
-            closing = yield from self._closer.close_unanswered(
-                known, trigger, final_text, VIA_UPDATE, now, by_target=True
+            return (
+                yield from self._closer.close_unanswered(known, trigger, final_text, VIA_UPDATE, now, by_target=True)
             )
-            return _to_write_set(known, closing)
 
         return await self._run_command(row, decide)
 
     async def report_progress(self, row: Delegation, by: Sender, report: ProgressReport) -> Delegation:
-        """Store the target's newest progress; an ended delegation stays unchanged. Raises NotTheAssignee."""
+        """Store the target's newest progress; what it leaves out stays. Raises NotTheAssignee.
+
+        An ended delegation stays unchanged."""
         check_worker(row, by)
 
         def decide(known: Delegation, now: int) -> CommandSteps[Delegation]:
-            yield from ()
             if known.status.is_ended:
                 return WriteSet(known)
-            changes = apply_trigger(known, DelegationTrigger.PROGRESS, now)
-            new = replace(changes.row, life_at=now)
+            stored = yield ReadQuery("delegation_progress_of", {"org_id": known.org_id, "delegation_id": known.id})
+            before = msgspec.json.decode(stored[0][1], type=ProgressReport) if stored else ProgressReport()
+            moved = apply_trigger(known, DelegationTrigger.PROGRESS, now)
+            new = replace(moved.result, life_at=now)
             progress_row = {
                 "org_id": new.org_id,
                 "delegation_id": new.id,
                 "at": now,
-                "said": msgspec.json.encode(report).decode(),
+                "said": msgspec.json.encode(before.merge(report)).decode(),
             }
-            writes = [("save_delegation", new), *changes.writes, ("keep_progress", progress_row)]
-            notify = (delegation_wake_key(new.org_id, new.id), org_key(new.org_id)) if changes.events else ()
-            return WriteSet(new, writes, changes.events, (*notify, progress_wake_key(new.org_id)))
+            writes = [("save_delegation", new), *moved.writes, ("keep_progress", progress_row)]
+            notify = (delegation_wake_key(new.org_id, new.id), org_key(new.org_id)) if moved.events else ()
+            return WriteSet(new, writes, moved.events, (*notify, progress_wake_key(new.org_id)))
 
         return await self._run_command(row, decide)
 
@@ -254,7 +258,7 @@ class DelegationWriter:
             source, written = active_workspace(self._org, known.source_id), WriteSet(None, [_set_wait_until(known, 0)])
             if source is None or known.result_seq is None:
                 return written
-            return add_changes(written, (yield from self._results.release_result(source, known.result_seq, until)))
+            return written + (yield from self._results.release_result(source, known.result_seq, until))
 
         await self._run_command(row, decide, ("inbox", row.source_id))
 
@@ -271,11 +275,12 @@ class DelegationWriter:
             if source is None or known.result_seq is None:
                 return WriteSet(ClaimedResult(known, text, "here"))
             held_until = max(until, known.wait_until)
-            delivered, changes = yield from self._results.claim_result(source, known.result_seq, held_until)
-            if delivered == "here" and (yield from _has_other_parts(known)):
-                delivered = "inbox"
-                changes = yield from self._results.release_result(source, known.result_seq, held_until)
-            return add_changes(WriteSet(ClaimedResult(known, "" if delivered == "inbox" else text, delivered)), changes)
+            claimed = yield from self._results.claim_result(source, known.result_seq, held_until)
+            if claimed.result == "here" and (yield from _has_other_parts(known)):
+                released = yield from self._results.release_result(source, known.result_seq, held_until)
+                claimed = released.returning("inbox")
+            delivered = claimed.result
+            return claimed.returning(ClaimedResult(known, "" if delivered == "inbox" else text, delivered))
 
         return await self._run_command(row, decide, ("inbox", row.source_id))
 
@@ -286,8 +291,8 @@ class DelegationWriter:
         org_id, _, delegation_id = key.partition("/")
         rows = await self._store.rows("delegation", {"org_id": org_id, "id": delegation_id})
         if not rows:
-            command: Command[None] = Command(org_id, (), partial(_decide_cancel_timer, key))
-            return await self._store.run(command)
+            timer_cancelled = WriteSet(None, [cancel_timer(DELEGATION, key)])
+            return await self._store.run(Command(org_id, (), partial(write_only, timer_cancelled)))
         await self._run_command(Delegation.from_row(rows[0]), self._decide_due)
         return None
 
@@ -295,27 +300,39 @@ class DelegationWriter:
         if row.status.is_ended:
             return WriteSet(row, [cancel_timer(DELEGATION, row.key)])
         query = {"org_id": row.org_id, "id": row.id}
-        lost = [] if row.parent_id is None else (yield ReadQuery("delegations_lost", query))
+        lost = [] if row.parent_id is None else (yield ReadQuery("ended_ancestors", query))
         found = self._due_trigger(row, now, is_lost=bool(lost))
         if found is None:
-            due = max(rules.next_check_at(row, now, self._limits), now + 1)
+            due = rules.next_check_at(row, now, self._limits)
+            if due <= now:  # whether the message arrived is asked again when the target can have answered
+                due = min(
+                    row.deadline_at, self._limited_until(row, now) + self._limits.delegation_unknown_seconds * SECOND
+                )
+            due = max(due, now + 1)
             return WriteSet(row, [set_timer(DELEGATION, row.key, due)], notify=(TIMERS_KEY,))
-        closing = yield from self._closer.close_unanswered(row, *found, "timer", now)
-        return _to_write_set(row, closing)
+        return (yield from self._closer.close_unanswered(row, *found, "timer", now))
 
     def _due_trigger(self, row: Delegation, now: int, *, is_lost: bool) -> tuple[DelegationTrigger, str] | None:
         if active_workspace(self._org, row.target_id) is None:
             return DelegationTrigger.TARGET_REMOVED, "the target was removed"
         if is_lost or active_workspace(self._org, row.source_id) is None:
-            return DelegationTrigger.CANCELLED, "the work that it belonged to has ended"
+            return DelegationTrigger.CANCELLED, "its parent task has ended"
+        limited_until = self._limited_until(row, now)
         if row.deadline_at <= now:  # control: deadline-due
-            return DelegationTrigger.EXPIRED, "its deadline has passed"
+            why = f"; the target is limited until {to_rfc3339(limited_until)}" if limited_until else ""
+            return DelegationTrigger.EXPIRED, f"its deadline has passed{why}"
         if (
-            rules.is_outcome_unknown(row)
+            not limited_until
+            and rules.is_outcome_unknown(row)
             and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now
         ):
-            return DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, "it was sent, and no answer came"
+            return DelegationTrigger.OUTCOME_UNKNOWN_TOO_LONG, "it was sent, but no response arrived"
         return None
+
+    def _limited_until(self, row: Delegation, now: int) -> int:
+        """Return until when the target is limited; 0: it is not."""
+        target = active_workspace(self._org, row.target_id)
+        return target.limited_until or 0 if target is not None and target.is_limited(now) else 0
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -362,11 +379,11 @@ class DelegationStarter:
             message={"kind": "message", "role": "user", "parts": request.parts, "metadata": metadata},
             rpc_id=None,
             text=request.task,
-            intent=INTENT_REQUEST,
+            intent=Intent.REQUEST,
             dedupe_key=None,
             context_id=request.context_id,
             trace_parent=request.trace_parent,
-            kind=KIND_DELEGATION,
+            kind=MessageKind.DELEGATION,
             activity_id=delegation_id,
         )
 
@@ -380,32 +397,36 @@ class DelegationStarter:
         duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
         key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
         keyed, duplicates = yield RequestBatch(
-            [ReadQuery("delegation_by_key", key_query), ReadQuery("delegation_twin", duplicate_query)]
+            [ReadQuery("delegation_by_key", key_query), ReadQuery("open_delegation_of_task", duplicate_query)]
         )
+        key_content = f"{target.id} {task_hash}"  # distinguishes a repetition under a key from another request
         # control: delegation-key
-        known = self._find_by_key(request, keyed, task_hash, now) or (
+        known = self._find_by_key(request, keyed, key_content, now) or (
             Delegation.from_row(duplicates[0]) if duplicates else None
         )
         if known is not None:
             return WriteSet(BeginResult(known, is_duplicate=True))
         lineage, children = yield from self._load_lineage(source, request)
-        rejection = rules.check_limits(lineage, target.id, task_hash, children, self._limits)
-        if rejection is not None:
-            return self._reject(source, request, rejection, lineage)
         # control: tree-size
         root_id, max_count = (
             lineage[0].root_id if lineage else draft.activity_id or "",
             self._limits.delegations_per_root,
         )
-        if lineage and (yield CurrentNumber("last_in_root", root_id)) >= max_count:
-            return self._reject(source, request, rules.tree_limit_rejection(max_count, self._limits), lineage)
+        if lineage:
+            rejection = rules.check_limits(lineage, target.id, task_hash, children, self._limits)
+            if rejection is None and (yield CurrentNumber("last_in_root", root_id)) >= max_count:
+                rejection = rules.tree_limit_rejection(max_count, self._limits)
+            if rejection is not None:
+                return self._reject(source, request, rejection, lineage)
+        rejection = yield from self._open_rejection(source)
+        if rejection is not None:
+            return self._reject(source, request, rejection, lineage)
         triggers = yield from self._initial_triggers(target)
-        written = yield from self._messages.decide_send(target.id, draft, AnswerTarget(request.cause_id))
-        message = find_inserted_activity(written)
-        if message is None:  # the message froze its chain
-            frozen: WriteSet[Any] = WriteSet(None, written.writes, written.events, written.notify)
-            frozen.error = written.error
+        inserted = yield from self._messages.insert_message(target, draft, AnswerTarget(request.cause_id))
+        if inserted.error is not None:  # the message froze its chain
+            frozen: WriteSet[Any] = inserted
             return frozen
+        message = inserted.result
         # After all checks: a rejected delegation must not use up a number.
         root_no = (yield NextNumber("last_in_root", root_id, max_count)) if lineage else 1
         if root_no is None:
@@ -420,21 +441,11 @@ class DelegationStarter:
             id=message.id,
             source_id=source.id,
             target_id=target.id,
-            status=DelegationStatus.PENDING,
-            phase=DelegationPhase.WAITING,
-            rev=1,
-            open=1,
-            reason=None,
-            error=None,
             task=request.task,
             task_hash=task_hash,
-            result=None,
-            via=None,
-            seq=caller.seq,
-            activity_id=caller.id,
+            seq=caller.result.seq,
+            activity_id=caller.result.id,
             message_seq=message.seq,
-            result_id=None,
-            result_seq=None,
             parent_id=lineage[0].id if lineage else None,
             root_id=root_id,
             root_no=root_no,
@@ -443,35 +454,31 @@ class DelegationStarter:
             chain_id=message.root_id or message.id,
             cause_id=message.cause_id,
             context_id=message.context_id,
-            recorded=0,
             begun_by=request.sender.key,
             retry_of=request.retry_of,
-            attempt=0,
             created_at=now,
             updated_at=now,
-            taken_at=None,
             life_at=now,
-            settled_at=None,
             deadline_at=rules.deadline_of(request.deadline_seconds, now, self._limits),
-            unsure_at=None,
             wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
         )
+        messages = caller + inserted
         timeline_writes = [timeline_write(row, BEGIN_ENTRY, now)]
-        events = [sent_event(row, now), *caller.changes.events, *written.events]
+        events = [sent_event(row, now), *messages.events]
         for trigger in triggers:
-            pending = apply_trigger(row, trigger, now)
-            row = pending.row
-            timeline_writes += pending.writes
-            events += pending.events
-        writes: list[Statement] = [("insert_delegation", row), *timeline_writes]
+            moved = apply_trigger(row, trigger, now)
+            row = moved.result
+            timeline_writes += moved.writes
+            events += moved.events
+        writes: list[Statement] = [("insert_delegation", row), *count_open(row, 1), *timeline_writes]
         if request.key is not None:
             key = {"source_id": source.id, "key": request.key, "delegation_id": row.id, "created_at": now}
-            writes.append(("keep_delegation_key", {**key, "content_hash": _key_content(target.id, task_hash)}))
-        writes += [*caller.changes.writes, *written.writes]
+            writes.append(("keep_delegation_key", {**key, "content_hash": key_content}))
+        writes += messages.writes
         due = rules.next_check_at(row, now, self._limits)
         writes.append(set_timer(DELEGATION, row.key, due))  # control: delegation-timer
-        notify = (*caller.changes.notify, *written.notify, TIMERS_KEY)
-        return WriteSet(BeginResult(row, held_until=row.wait_until), writes, events, notify, written.after_commit)
+        begun = BeginResult(row, held_until=row.wait_until)
+        return WriteSet(begun, writes, events, (*messages.notify, TIMERS_KEY))
 
     def decide_record(
         self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender
@@ -486,60 +493,38 @@ class DelegationStarter:
             if (known.source_id, known.target_id, known.task_hash) != (source.id, target.id, task_hash):
                 raise MessageIdReused(message_id=delegation_id)
             return WriteSet(BeginResult(known, is_duplicate=True))
+        if (rejection := (yield from self._open_rejection(source))) is not None:
+            raise DelegationLimit(**msgspec.structs.asdict(rejection))
         caller = yield from self._results.insert_caller_row(source, delegation_id, target.id, task, by.key)
         row = Delegation(
             org_id=source.org_id,
             id=delegation_id,
             source_id=source.id,
             target_id=target.id,
-            status=DelegationStatus.PENDING,
-            phase=DelegationPhase.WAITING,
-            rev=1,
-            open=1,
-            reason=None,
-            error=None,
             task=task,
             task_hash=task_hash,
-            result=None,
-            via=None,
-            seq=caller.seq,
-            activity_id=caller.id,
-            message_seq=None,
-            result_id=None,
-            result_seq=None,
-            parent_id=None,
+            seq=caller.result.seq,
+            activity_id=caller.result.id,
             root_id=delegation_id,
-            root_no=None,
-            depth=1,
-            hop=0,
-            chain_id=None,
-            cause_id=None,
-            context_id=None,
             recorded=1,
             begun_by=by.key,
-            retry_of=None,
-            attempt=0,
             created_at=now,
             updated_at=now,
-            taken_at=None,
             life_at=now,
-            settled_at=None,
             deadline_at=rules.deadline_of(None, now, self._limits),
-            unsure_at=None,
-            wait_until=0,
         )
         writes: list[Statement] = [
             ("insert_delegation", row),
+            *count_open(row, 1),
             timeline_write(row, BEGIN_ENTRY, now),
-            *caller.changes.writes,
+            set_timer(DELEGATION, row.key, row.deadline_at),
         ]
-        writes.append(set_timer(DELEGATION, row.key, row.deadline_at))
-        return WriteSet(
-            BeginResult(row),
-            writes,
-            [sent_event(row, now), *caller.changes.events],
-            (*caller.changes.notify, TIMERS_KEY),
-        )
+        return WriteSet(BeginResult(row), writes, [sent_event(row, now)], (TIMERS_KEY,)) + caller
+
+    def _open_rejection(self, source: Workspace) -> Generator[StepRequest, Any, GuardRejection | None]:
+        """Return the limit of open delegations that a workspace or its organisation has reached, or None."""
+        rows = yield ReadQuery("delegation_usage", {"org_id": source.org_id, "workspace_id": source.id})
+        return rules.open_rejection({row[0]: row[1] for row in rows}, source.id, self._limits)
 
     def _check_workspaces(self, source_id: str, target_id: str) -> tuple[Workspace, Workspace]:
         source, target = self._org.active_workspace(source_id), self._org.workspace(target_id)
@@ -551,18 +536,20 @@ class DelegationStarter:
         target = self._org.active_workspace(target_id)
         if source.id == target.id:
             raise SelfDelegation
-        if not may_talk(self._org, source, target):
+        if not are_related(self._org, source, target):
             raise CommunicationDenied
         return source, target
 
-    def _find_by_key(self, request: DelegationRequest, keyed: list[Row], task_hash: str, now: int) -> Delegation | None:
+    def _find_by_key(
+        self, request: DelegationRequest, keyed: list[Row], key_content: str, now: int
+    ) -> Delegation | None:
         """Return the delegation that began under the key, if the key is still valid. A failed one has freed its key."""
         if request.key is None or not keyed:
             return None
         content_hash, created_at, *row = keyed[0]
         if not rules.is_key_valid(created_at, now, self._limits):
             return None
-        if content_hash != _key_content(request.target_id, task_hash):
+        if content_hash != key_content:
             raise MessageIdReused(message_id=request.key)
         return Delegation.from_row(row)
 
@@ -602,16 +589,21 @@ class DelegationStarter:
                     return lineage, children
         return [], 0
 
-    def _initial_triggers(self, target: Workspace) -> Generator[StepRequest, Any, tuple[Any, ...]]:
+    def _initial_triggers(self, target: Workspace) -> Generator[StepRequest, Any, tuple[DelegationTrigger, ...]]:
         """Return the triggers that apply when the delegation begins."""
-        ahead = 0
-        if target.delivery_mode == PUSH:
-            inbox = yield from load_inbox(target.id)
-            ahead = (yield CurrentNumber("last_inbound", target.id)) - inbox.acked_no - inbox.acked_above
-        active, capacity = self._org.last_heartbeat(target.id).active_tasks, target.max_concurrent_tasks
-        return rules.initial_triggers(
-            target.delivery_mode, target.status, active=active, capacity=capacity, ahead=ahead
+        if not target.uses_push:
+            return (DelegationTrigger.STORED,)
+        inbox = yield from load_inbox(target.id)
+        ahead = (yield CurrentNumber("last_inbound", target.id)) - inbox.acked_no - inbox.acked_above
+        active = self._org.last_heartbeat(target.id).active_tasks
+        is_parked = rules.must_park(
+            target.status,
+            is_limited=target.is_limited(self._clock.now()),
+            active=active,
+            capacity=target.max_concurrent_tasks,
+            ahead=ahead,
         )
+        return (DelegationTrigger.PARKED,) if is_parked else ()
 
     def _reject(
         self, source: Workspace, request: DelegationRequest, rejection: GuardRejection, lineage: list[Ancestor]
@@ -649,7 +641,7 @@ def result_text(row: Delegation) -> str:
     """Return the text that the caller of an ended delegation reads."""
     if row.reason is None:
         return row.result or ""
-    return rules.failure_text(row.reason, row.error or "")
+    return rules.failure_text(row.reason, row.error or "", row.via)
 
 
 def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
@@ -660,41 +652,15 @@ def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
     return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
 
 
-def _set_wait_until(row: Delegation, until: int) -> tuple[str, Params]:
+def _set_wait_until(row: Delegation, until: int) -> Statement:
     return "wait_for_delegation", {"org_id": row.org_id, "id": row.id, "wait_until": until}
 
 
-def _to_write_set(row: Delegation, changes: Changes) -> WriteSet[Delegation]:
-    """Return the changes of a command as its write set, with the delegation after them."""
-    saves = [params for name, params in changes.writes if name == "save_delegation"]
-    new = saves[-1] if saves else row
-    result = new if isinstance(new, Delegation) else row
-    return WriteSet(
-        result,
-        [*changes.writes],
-        [*changes.events],
-        changes.notify,
-        changes.after_commit,
-        domain_events=[*changes.domain_events],
-    )
-
-
-def _decide_cancel_timer(key: str) -> CommandSteps[None]:
-    yield from ()
-    return WriteSet(None, [cancel_timer(DELEGATION, key)])
-
-
 def _read_lineage(org_id: str, parent_id: str) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
-    own = {"org_id": org_id}
     rows, child_counts = yield RequestBatch(
         [
-            ReadQuery("delegation_lineage", {**own, "id": parent_id}),
-            ReadQuery("delegation_children", {**own, "parent_id": parent_id}),
+            ReadQuery("delegation_lineage", {"org_id": org_id, "id": parent_id}),
+            ReadQuery("delegation_children", {"org_id": org_id, "parent_id": parent_id}),
         ]
     )
     return [Ancestor(*row) for row in rows], child_counts[0][0]
-
-
-def _key_content(target_id: str, task_hash: str) -> str:
-    """Return what distinguishes a repetition under a key from another request."""
-    return f"{target_id} {task_hash}"

@@ -51,6 +51,7 @@ from molecule_core.demo.model import (
 from molecule_core.demo.prompt_agent import watch_prompt
 from molecule_core.demo.push_agent import PushAgent
 from molecule_core.demo.stdout_agent import BridgeEndedError, run_stdout_agent
+from molecule_core.wire.schemas.activity import Intent
 
 T = TypeVar("T")
 READY_LINE = "seated"
@@ -192,7 +193,7 @@ class DemoAgent:
             return on_approval_rejected(self._state, action, f"{error.problem.get('error', error)}")
         approval = parse_approval(item)
         if approval is None:
-            return on_approval_rejected(self._state, action, "the server's answer is not understood")
+            return on_approval_rejected(self._state, action, "the response of the server cannot be read")
         return on_approval(self._seat, self._state, action, approval)
 
     async def _post_approval(self, approval: DemoApproval, verb: str, body: dict[str, Any]) -> Any:
@@ -240,7 +241,7 @@ def _envelope(request: DemoMessage, text: str) -> dict[str, Any]:
         "role": "agent",
         "messageId": key,
         "parts": [{"kind": "text", "text": text}],
-        "metadata": {"intent": "inform", "in_reply_to": request.id},
+        "metadata": {"intent": Intent.INFORM, "in_reply_to": request.id},
     }
     return {"jsonrpc": "2.0", "id": key, "method": "message/send", "params": {"message": message}}
 
@@ -281,14 +282,14 @@ async def _run_agent(assignment: AgentAssignment) -> None:
         try:
             await run_mcp_agent(assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS)
         except McpServerEndedError:
-            raise WorkspaceLostError("`molecule mcp` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule mcp` has exited; its output is above") from None
     if assignment.seat.host == "stdout":
         try:
             await run_stdout_agent(
                 assignment, clock, _announce_ready, lease=HOSTED_LEASE_SECONDS, beat=HEARTBEAT_SECONDS
             )
         except BridgeEndedError:
-            raise WorkspaceLostError("`molecule bridge` has ended; what it says stands above") from None
+            raise WorkspaceLostError("`molecule bridge` has exited; its output is above") from None
     if assignment.seat.host == "agent":
         try:
             await run_engine_agent(
@@ -296,7 +297,7 @@ async def _run_agent(assignment: AgentAssignment) -> None:
             )
         except EngineEndedError:
             log = Path(assignment.folder) / LOG_FILE
-            raise WorkspaceLostError(f"`molecule agent run` has ended; what it says stands in {log}") from None
+            raise WorkspaceLostError(f"`molecule agent run` has exited; its output is in {log}") from None
     async with ApiClient(assignment.url, assignment.token) as api:
         agent = (
             PushAgent(assignment, api, clock) if assignment.seat.host == "push" else DemoAgent(assignment, api, clock)
@@ -315,7 +316,7 @@ async def main() -> str | None:
     try:
         await _run_until_eof(assignment, stdin)
     except WorkspaceLostError as error:
-        return f"{assignment.seat.name} has lost its seat: {error}"
+        return f"{assignment.seat.name} has lost access to its workspace: {error}"
     return None
 
 

@@ -5,16 +5,9 @@ from typing import Any
 
 from molecule_core.demo.model import Checks, DemoApproval, DemoMessage, DemoPeer, DemoSkill, DemoWorkspace, Estimate
 from molecule_core.demo.text_analysis import ANY_NUMBER, significant_stems
+from molecule_core.wire.schemas.activity import APPROVAL_KINDS, Intent, MessageKind
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
-_USER_KIND, _PEER_KIND, _DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND = (
-    "canvas_user",
-    "peer_agent",
-    "delegation",
-    "delegation_result",
-    "system",
-)
-_APPROVAL_REQUEST_KIND, _APPROVAL_DECISION_KIND = "approval_request", "approval_decision"
-_COMPLETED = "completed"
 _MAX_TAGS = 50
 
 
@@ -48,7 +41,7 @@ def _build_message(
     metadata = _as_object(message.get("metadata"))
     parts, named = message.get("parts"), metadata.get("delegation_id")
     texts = [_as_object(part).get("text") for part in parts] if isinstance(parts, list) else []
-    is_reply = kind == _PEER_KIND and isinstance(metadata.get("in_reply_to"), str)
+    is_reply = kind == MessageKind.PEER and isinstance(metadata.get("in_reply_to"), str)
     return DemoMessage(
         id=id,
         attempt=attempt,
@@ -56,15 +49,16 @@ def _build_message(
         sender=sender,
         handle=handle if isinstance(handle, str) else "",
         delegation_id=named
-        if isinstance(named, str) and kind in (_DELEGATION_KIND, _RESULT_KIND, _SYSTEM_KIND)
+        if isinstance(named, str)
+        and kind in (MessageKind.DELEGATION, MessageKind.DELEGATION_RESULT, MessageKind.SYSTEM)
         else "",
-        is_result=kind == _RESULT_KIND,
-        is_failed=kind == _RESULT_KIND and metadata.get("status") != _COMPLETED,
-        wants_answer=kind in (_USER_KIND, _PEER_KIND, _DELEGATION_KIND, _APPROVAL_DECISION_KIND)
-        and intent == "request"
+        is_result=kind == MessageKind.DELEGATION_RESULT,
+        is_failed=kind == MessageKind.DELEGATION_RESULT and metadata.get("status") != DelegationStatus.COMPLETED,
+        wants_answer=kind in (MessageKind.USER, MessageKind.PEER, MessageKind.DELEGATION, MessageKind.APPROVAL_DECISION)
+        and intent == Intent.REQUEST
         and not is_reply,
-        approval=parse_approval(metadata) if kind in (_APPROVAL_REQUEST_KIND, _APPROVAL_DECISION_KIND) else None,
-        needs_decision=kind == _APPROVAL_REQUEST_KIND,
+        approval=parse_approval(metadata) if kind in APPROVAL_KINDS else None,
+        needs_decision=kind == MessageKind.APPROVAL_REQUEST,
     )
 
 

@@ -20,7 +20,7 @@ from molecule_core.demo.text_analysis import ANY_NUMBER, split_words
 MAX_COMPANY_WORKSPACES = 50
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _PLACEHOLDERS = ("{thing}", "{things}")
-_GUIDE = "docs/demo.md shows what such a file may hold"
+_GUIDE = "See docs/reference/company-file.md."
 
 WorkspacePath = tuple[str, ...]
 """Names from the root of the tree down to a workspace."""
@@ -72,7 +72,7 @@ def _parse_company(source: str, content: bytes) -> Company:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(reason=f"the company file {source} is not TOML: {error}") from None
     except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
-        raise BadSettings(reason=f"the company file {source} cannot be used: {error}; {_GUIDE}") from None
+        raise BadSettings(reason=f"the company file {source} cannot be used: {error}. {_GUIDE}") from None
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -84,10 +84,10 @@ def _check_company(company: Company) -> Company:
     clean = Company(validate_name(company.name, limits.name_length), _clean_workspaces((), company.seat, limits))
     found = list_company_workspaces(clean)
     if not found:
-        raise msgspec.ValidationError("it has no seat; give it one with [[seat]]")
+        raise msgspec.ValidationError("it has no workspace. Add one with `[[seat]]`")
     if len(found) > MAX_COMPANY_WORKSPACES:
         raise msgspec.ValidationError(
-            f"it has {len(found)} seats, and each is a process; at most {MAX_COMPANY_WORKSPACES} start"
+            f"it has {len(found)} workspaces, with one process each; the limit is {MAX_COMPANY_WORKSPACES}"
         )
     return clean
 
@@ -99,7 +99,7 @@ def _clean_workspaces(
     names = [seat.name for seat in clean]
     for name in names:
         if names.count(name) > 1:
-            raise msgspec.ValidationError(f"two seats side by side are called {name!r}; rename one")
+            raise msgspec.ValidationError(f"two workspaces with the same parent are named {name!r}. Rename one")
     return clean
 
 
@@ -107,36 +107,36 @@ def _clean_workspace(parent_path: WorkspacePath, seat: DemoWorkspace, limits: Li
     name = validate_name(seat.name, limits.name_length)
     path = (*parent_path, name)
     if len(path) > limits.tree_depth:
-        raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
+        raise msgspec.ValidationError(f"the tree must not be deeper than {limits.tree_depth} levels")
     role = validate_line(seat.role, limits.short_text_length, f"the role of {name!r}")
     if error := _behaviour_error(seat) or _host_error(seat) or next(filter(None, map(_skill_error, seat.craft)), ""):
-        raise msgspec.ValidationError(f"the seat {' / '.join(path)} {error}")
+        raise msgspec.ValidationError(f"the workspace {' / '.join(path)} {error}")
     return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_workspaces(path, seat.seat, limits))
 
 
 def _behaviour_error(seat: DemoWorkspace) -> str:
     if seat.behaviour == "specialist" and seat.seat:
-        return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
+        return "is a specialist, which asks no other workspace, but has workspaces below it. Make it a lead or a desk"
     if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
-        return "asks others, which the demo's agents do without a host; leave its host away, or make it a specialist"
+        return "asks other workspaces, which requires an agent without a host. Remove its host, or make it a specialist"
     if seat.stumbles and seat.host != "push":
-        return 'stumbles, which only one with host = "push" can; nobody else is pushed to'
+        return 'has stumbles, which requires host = "push". Remove its stumbles'
     if seat.progress and seat.host in ("push", "stdout", "agent"):
-        return "says nothing while it works; leave its progress away"
+        return "cannot report progress with this host. Remove its progress"
     if not seat.seat and not seat.craft:
-        return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
+        return "has neither a craft nor workspaces below it, so it cannot answer. Add a [[...craft]]"
     return ""
 
 
 def _host_error(seat: DemoWorkspace) -> str:
     if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
-        return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
+        return 'has host = "agent", which is only possible for a lead without crafts. Remove its host'
     if seat.prompt and seat.host in ("mcp", "stdout"):
-        return "has a prompt, which is told beside an agent without such a host; leave its prompt away"
+        return "cannot have a prompt with this host. Remove its prompt"
     if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):
-        return "asks for leave, which only a specialist without a host does; leave its asks_before away"
+        return "has asks_before, which is only possible for a specialist without a host. Remove its asks_before"
     wordless = [word for word in seat.asks_before if not split_words(word)]
-    return f"asks before {wordless[0]!r}, which is no word" if wordless else ""
+    return f"asks before {wordless[0]!r}, which is not a word" if wordless else ""
 
 
 def _skill_error(skill: DemoSkill) -> str:
@@ -147,7 +147,7 @@ def _skill_error(skill: DemoSkill) -> str:
             if wordless := [
                 word for word in (*item.when, *item.unless) if word != ANY_NUMBER and not split_words(word)
             ]:
-                return f"has a check {item.say!r} for {wordless[0]!r}, which is no word"
+                return f"has a check {item.say!r} for {wordless[0]!r}, which is not a word"
     if isinstance(skill, Plan):
         for step in skill.steps:
             if unknown := [each for each in _PLACEHOLDER.findall(step) if each not in _PLACEHOLDERS]:

@@ -29,6 +29,7 @@ from molecule_core.demo.model import (
 )
 from molecule_core.demo.skills import quote_start
 from molecule_core.demo.text_analysis import significant_stems
+from molecule_core.wire.schemas.approvals import ApprovalStatus
 
 _WHOLE = 100
 
@@ -259,7 +260,7 @@ def on_approval(seat: DemoWorkspace, state: AgentMemory, action: AskApprovalActi
         return Reaction(replace(state, pending_approvals=known), ())
     left, request = _without_approval(state, action.about), pending.request
     decision = replies.decision_text(approval, action.action)
-    if approval.status != "approved":
+    if approval.status != ApprovalStatus.APPROVED:
         return Reaction(left, (_reply_action(request, decision), AckAction(request)))
     open_request = OpenRequest(request, ())
     return Reaction(left, (UseApprovalAction(approval), *_answer_actions(seat, open_request, left, f"{decision}\n\n")))
@@ -315,7 +316,7 @@ def _handle_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage)
 
 
 def _apply_result(seat: DemoWorkspace, state: AgentMemory, result: DemoMessage, keys: set[str]) -> Reaction:
-    """Give a result to all requests that wait for it. A redelivered result replaces the earlier one."""
+    """Apply a result to all requests that wait for it. A redelivered result replaces the earlier one."""
     actions: list[Action] = []
     for open_request in list(state.open_requests.values()):
         for peer in open_request.delegates:

@@ -29,7 +29,7 @@ name: {name}
 description: {role}
 model: scripted:{script}
 beat_seconds: 1
-# The answer of a team is to be read whole.
+# The full answer of a team is needed.
 tool_output_bytes: 200000
 """
 

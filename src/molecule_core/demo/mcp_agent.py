@@ -24,6 +24,7 @@ from molecule_core.demo.model import (
     SayAction,
     WorkAction,
 )
+from molecule_core.wire.schemas.activity import Intent, MessageKind
 
 _COMMAND = (sys.executable, "-P", "-m", "molecule_core", "mcp")
 _WAIT_SECONDS = 60
@@ -101,14 +102,14 @@ class McpAgent:
 
 def message_from_tool(fields: dict[str, Any]) -> DemoMessage:
     """Build a message from the result of `wait_for_message`."""
-    approval = fields.get("kind") == "approval_request"
+    approval = fields.get("kind") == MessageKind.APPROVAL_REQUEST
     return DemoMessage(
         id=fields["activity_id"],
         attempt=fields.get("attempt", 0),
         text=fields["text"],
         sender=fields.get("peer_id") or None,
         delegation_id=fields.get("delegation_id", ""),
-        wants_answer=fields.get("intent", "request") == "request" and not approval,
+        wants_answer=fields.get("intent", Intent.REQUEST) == Intent.REQUEST and not approval,
         approval=parse_approval({"status": "pending", **fields}) if approval else None,
         needs_decision=approval,
     )

@@ -80,7 +80,7 @@ class McpServerProcess:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message)
         except ValueError as error:  # not JSON, or a line without end
-            sys.stderr.write(f"the MCP server said what is no message: {error}\n")
+            sys.stderr.write(f"the MCP server sent an invalid message: {error}\n")
         finally:
             self._has_ended = True
             for waiting in self._waiting.values():

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from molecule_core.wire.schemas.approvals import ApprovalStatus
+
 Behaviour = Literal["lead", "specialist", "desk"]
 Host = Literal["none", "mcp", "stdout", "push", "agent"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -123,7 +125,7 @@ class DemoApproval(Struct, frozen=True, kw_only=True):
     @property
     def is_pending(self) -> bool:
         """Return whether there is no decision yet."""
-        return self.status in ("pending", "info_requested")
+        return self.status in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 
 
 class DemoMessage(Struct, frozen=True, kw_only=True):

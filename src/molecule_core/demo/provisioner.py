@@ -42,7 +42,7 @@ def read_demo_state(folder: Path) -> DemoState | None:
         return None
     except (OSError, msgspec.DecodeError) as error:
         raise BadSettings(
-            reason=f"{path} cannot be read ({error}); start over with `molecule up --demo --fresh`"
+            reason=f"{path} cannot be read ({error}). Start over with `molecule up --demo --fresh`"
         ) from None
 
 

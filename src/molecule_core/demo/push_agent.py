@@ -88,9 +88,9 @@ class PushAgent:
     async def _answer_request(self, request: PushRequest) -> tuple[HTTPStatus, dict[str, Any]]:
         message = _parse_request(request)
         if message is None:
-            return HTTPStatus.BAD_REQUEST, {"error": {"message": "this is no message"}}
+            return HTTPStatus.BAD_REQUEST, {"error": {"message": "this is not a message"}}
         if self._seat.stumbles and message.is_delegated and message.attempt <= 1:
-            return HTTPStatus.BAD_GATEWAY, {"error": {"message": "the proxy before this agent restarts"}}
+            return HTTPStatus.BAD_GATEWAY, {"error": {"message": "the proxy of this agent is restarting"}}
         if not message.wants_answer:
             return HTTPStatus.OK, {}
         self._heartbeat.set_current_task(quote_start(message.text))

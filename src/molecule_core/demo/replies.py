@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from molecule_core.demo import text_analysis
 from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoWorkspace
 from molecule_core.demo.skills import apply_skill, join_list, quote_start
+from molecule_core.wire.schemas.approvals import ApprovalStatus
 
 # 60,000: a character has at most four bytes, so this stays below the 256 KiB limit of a message.
 _MAX_LENGTH = 60_000
@@ -16,8 +17,8 @@ def begun_text(delegates: Sequence[DemoPeer]) -> str:
     """Return the notice to a person that work has begun."""
     names = join_list([peer.name for peer in delegates])
     if len(delegates) == 1:
-        return f"I am passing this to {names}, and come back with the answer."
-    return f"I am asking {names}, and come back when all of them have answered."
+        return f"I forwarded this to {names}. I will send you the answer."
+    return f"I am asking {names}. I will answer when all of them have replied."
 
 
 def waiting_text(request: DemoMessage, why: str) -> str:
@@ -38,44 +39,44 @@ def approval_subject(seat: DemoWorkspace, request: DemoMessage) -> str:
 
 WAITING_FOR_APPROVAL = "waiting for an approval"
 """Reason shown for work that needs an approval first."""
-WORK_WITHDRAWN = "The work was taken back."
+WORK_WITHDRAWN = "The work was cancelled."
 """Note of a withdrawn approval request."""
-NOT_DECIDED_HERE = "This is not mine to decide."
+NOT_DECIDED_HERE = "I cannot decide this myself."
 """Note of a lead that escalates an approval."""
 
 
 def approval_asked_text(what: str) -> str:
     """Return the notice to a person that their request needs an approval."""
-    return f"I need an approval first ({what}), and come back when it is decided."
+    return f"This needs an approval ({what}). I have requested it, and will continue when it is decided."
 
 
 def approval_reason(request: DemoMessage) -> str:
     """Return the reason of an approval request."""
-    return f"I was asked: {quote_start(request.text)}"
+    return f"The request was: {quote_start(request.text)}"
 
 
 def approval_failed_text(what: str, why: str) -> str:
     """Return the answer if an approval could not be requested."""
-    return f"**Not done.** This needs an approval ({what}), and I could not ask for it: {why}"
+    return f"**Not done.** This needs an approval ({what}), and the request for it failed: {why}"
 
 
 def request_details(request: DemoMessage) -> str:
     """Return the answer to a question about an approval request."""
-    return f"All that I know is what I was asked: {quote_start(request.text)}"
+    return f"I only know the original request: {quote_start(request.text)}"
 
 
 def decision_text(approval: DemoApproval, what: str) -> str:
     """Return the text to put before an answer that needed an approval."""
-    if approval.status == "approved":
-        return f"**Approved** by {approval.by or 'somebody'} ({what})."
-    words = {"denied": f"was denied by {approval.by or 'somebody'}", "expired": "was decided by nobody in time"}
+    if approval.status == ApprovalStatus.APPROVED:
+        return f"**Approved** by {approval.by or 'a person'} ({what})."
+    words = {"denied": f"was denied by {approval.by or 'a person'}", "expired": "expired"}
     why = f": {approval.note}" if approval.note else ""
-    return f"**Not done.** The approval that this needs ({what}) {words.get(approval.status, 'was taken back')}{why}."
+    return f"**Not done.** The required approval ({what}) {words.get(approval.status, 'was withdrawn')}{why}."
 
 
 def work_steps(seat: DemoWorkspace) -> list[str]:
     """Return the steps in which a specialist handles a request."""
-    return ["reading it", *(skill.title for skill in seat.craft)]
+    return ["reading the request", *(skill.title for skill in seat.craft)]
 
 
 def answer_text(seat: DemoWorkspace, request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> str:
@@ -95,19 +96,21 @@ def _introduction(request: DemoMessage, results: Sequence[tuple[str, DemoMessage
         return []
     answered = join_list([name for name, result in results if not result.is_failed])
     silent = join_list([name for name, result in results if result.is_failed])
-    words = [f"from {answered}" if answered else "from nobody", *([f"without {silent}"] if silent else [])]
-    return [f"On {quote_start(request.text)}, {', '.join(words)}:"]
+    if not answered:
+        return [f"No answers to {quote_start(request.text)} from {silent}:"]
+    missing = f", no answer from {silent}" if silent else ""
+    return [f"Answers to {quote_start(request.text)} from {answered}{missing}:"]
 
 
 def _result_text(name: str, result: DemoMessage, max_length: int) -> str:
     text = _lower_headings(result.text[:max_length])
-    return f"**There is no answer from {name}.** {text}" if result.is_failed else text
+    return f"**No answer from {name}.** {text}" if result.is_failed else text
 
 
 def _no_answer_text(seat: DemoWorkspace, request: DemoMessage) -> str:
     if not request.text.strip():
-        return "There is no text in this message, and text is all that I can read."
-    return f"Nobody whom I may ask knows about {quote_start(request.text)}. I am {seat.name}: {seat.role}"
+        return "This message contains no text, and I can only read text."
+    return f"I have no answer to {quote_start(request.text)}. I am {seat.name}: {seat.role}"
 
 
 def _lower_headings(text: str) -> str:

@@ -42,7 +42,7 @@ def count_noun(number: int, one: str) -> str:
 
 def _topics_text(skill: Topics, text: str) -> str:
     things = find_topics(text, skill.most)
-    lines = [f"- {thing}" for thing in things] or ["- nothing that I could name"]
+    lines = [f"- {thing}" for thing in things] or ["- no clear topic"]
     size = f"{count_noun(len(split_words(text)), 'word')} in {count_noun(count_sentences(text), 'sentence')}"
     return "\n".join([*lines, "", f"({size})"])
 
@@ -50,7 +50,7 @@ def _topics_text(skill: Topics, text: str) -> str:
 def _checks_text(skill: Checks, text: str) -> str:
     stems = stems_of(text)
     found = [f"- {item.say}" for item in skill.items if _applies(item, stems)]
-    return "\n".join(found) or f"- none of my {count_noun(len(skill.items), 'rule')} speaks up"
+    return "\n".join(found) or f"- none of my {count_noun(len(skill.items), 'rule')} applies"
 
 
 def _applies(item: Check, stems: frozenset[str]) -> bool:
@@ -62,9 +62,9 @@ def _estimate_text(skill: Estimate, text: str) -> str:
     stems = stems_of(text)
     found = {thing: days for thing, days in skill.days.items() if names_phrase(stems, thing)}
     if not found:
-        return f"- nothing of this is in my table: {_format_days(skill.otherwise)}, to begin with"
+        return f"- no known item; first estimate: {_format_days(skill.otherwise)}"
     lines = [f"- {thing}: {_format_days(days)}" for thing, days in found.items()]
-    return "\n".join([*lines, f"- **altogether {_format_days(sum(found.values()))}**"])
+    return "\n".join([*lines, f"- **total: {_format_days(sum(found.values()))}**"])
 
 
 def _format_days(days: float) -> str:

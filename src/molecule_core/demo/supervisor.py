@@ -68,7 +68,7 @@ class AgentSupervisor:
                 if not await _is_registered(agent_process) and not self.is_stopped:
                     name = agent_process.name
                     raise BadSettings(
-                        reason=f"the agent of {name!r} could not take its seat; what it says stands above"
+                        reason=f"the agent of {name!r} cannot connect to its workspace; its output is above"
                     )
         self.processes.sort(key=lambda agent_process: assignments.index(agent_process.assignment))
 

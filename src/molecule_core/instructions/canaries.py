@@ -39,7 +39,7 @@ class CanaryWriter:
         self._clock = clock
 
     async def set_share(self, org_id: str, template_id: str, version: int, percent: int, by: str) -> ActiveVersion:
-        """Give a version a share of the messages in percent: 0 ends its canary, 100 activates it.
+        """Set the share of messages that a version gets, in percent: 0 ends its canary, 100 activates it.
 
         Outcomes are counted from now on. An unchanged share changes nothing. Raises NotFound, InvalidField,
         InvalidTemplate."""
@@ -79,10 +79,10 @@ class CanaryWriter:
                 None if current.canary != version else ActiveVersion(org_id, current.id, current.version, None, 0, at)
             )
         if current.org_id == BUILT_IN_ORG and self._catalogue.is_shadowed(org_id, current.id, current.version):
-            reason = f"you have had a version {current.version} too; put one of yours in force before you try another"
+            reason = f"version {current.version} exists twice. Activate a version of your organisation first."
             raise InvalidField(reason=reason)
         if version == current.version:
-            raise InvalidField(reason=f"version {version} is in force already; name another one, or 100 percent")
+            raise InvalidField(reason=f"version {version} is already active. Choose another version, or 100 percent.")
         is_unchanged = (current.canary, current.percent) == (version, percent)
         return None if is_unchanged else ActiveVersion(org_id, current.id, current.version, version, percent, at)
 
@@ -100,8 +100,7 @@ class CanaryWriter:
             base_outcomes=old.outcomes,
         )
         ended = ActiveVersion(active.org_id, active.id, active.version, None, 0, self._clock.now())
-        changed = self._version_write_set(ended, "INSTRUCTION_TEMPLATE_ROLLED_BACK", payload)
-        return WriteSet(None, changed.writes, changed.events, changed.notify, changed.after_commit)
+        return self._version_write_set(ended, "INSTRUCTION_TEMPLATE_ROLLED_BACK", payload).returning(None)
 
     def _version_write_set(self, active: ActiveVersion, event: str, payload: msgspec.Struct) -> WriteSet[ActiveVersion]:
         return WriteSet(

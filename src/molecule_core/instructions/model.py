@@ -21,7 +21,8 @@ class AgentProfile(Struct, frozen=True, cache_hash=True):
 
     `template_id`: the workspace's own choice; None: the runtime's default. `tools`: bare names from its card, in the
     registry's order; `has_tool_list` False: its card lists no tools. `answers_by_command`: it is a program behind a
-    bridge, which answers by a command."""
+    bridge, which answers by a command and remembers nothing. `answers_by_response`: messages are pushed to it, and its
+    HTTP response is the answer."""
 
     workspace_id: str
     org_id: str
@@ -30,6 +31,7 @@ class AgentProfile(Struct, frozen=True, cache_hash=True):
     tools: tuple[str, ...]
     has_tool_list: bool
     answers_by_command: bool = False
+    answers_by_response: bool = False
 
 
 class MessageContext(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,11 @@ class MessageContext(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     attachments: tuple[str, ...] = ()
     reminder: bool = False
+
+    @property
+    def message_handle(self) -> str:
+        """Return the handle of the message; unlike `reply_handle`, templates get it for agents without `reply` too."""
+        return self.reply_handle
 
 
 class TemplateVersionRef(Struct, frozen=True, cache_hash=True):

@@ -28,7 +28,8 @@ from molecule_core.instructions.language.compiler import (
     field_getter,
 )
 from molecule_core.instructions.model import AgentProfile, MessageContext, RenderedText, TemplateVersionRef, Verbosity
-from molecule_core.tools.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.agent_cards import DECIDE_COMMAND, REPLY_BY_RESPONSE, REPLY_COMMAND
 
 _log = logging.getLogger("molecule.instructions")
 # Maximum sizes of the caches. Above them a cache is cleared; rebuilding an entry takes a few microseconds.
@@ -38,6 +39,8 @@ _MAX_CHARACTER_BYTES = 4
 
 # Looking up members of an enumeration is slow.
 _FULL, _COMPACT = Verbosity.FULL, Verbosity.COMPACT
+
+_RESPONSE_NOTE = "Your HTTP response is the answer. Do not send the same answer with a tool."
 
 FailureListener = Callable[[AgentProfile, TemplateVersionRef, str], None]
 # Tokens in four characters of a value. Values are ids and times, which have few words.
@@ -75,7 +78,7 @@ class _Skeleton:
         values = self.get_values(message)
         joined = values if self.ends is not None else "".join(values)
         if self.length + len(joined) > self.max_bytes:  # a character has at least one byte
-            raise TemplateTooLarge(f"its words have more than {self.max_bytes} bytes")
+            raise TemplateTooLarge(f"its text is larger than the limit of {self.max_bytes} bytes")
         if self.ends is not None:
             before, after = self.ends
             return f"{before}{joined if joined.isprintable() else sanitize_line(joined)}{after}"
@@ -118,15 +121,17 @@ class _RenderPlan:
         parts = template.parts
         url = parts.docs_url or ""
         self.docs_url = public_url + url if url.startswith("/") else url
-        self.stdout_warning = parts.stdout_warning or ""
+        # A template that does not mention these two treats their agents like others.
+        self._by_command = profile.answers_by_command and template.tests_command
+        self._by_response = profile.answers_by_response and template.tests_response
+        self.stdout_warning = _RESPONSE_NOTE if self._by_response else parts.stdout_warning or ""
         self._template = template
         self._preferred_reply_tool = parts.reply_tool or rules.REPLY_TOOL
         self._profile = profile
         self.tools = rules.usable_tools(profile.tools, (self._preferred_reply_tool, *parts.tools))
         tool_names = tuple([rules.tool_name_for(name, profile.runtime) for name in self.tools])
-        # A template that does not mention the command treats a program like an agent without tools.
-        self._by_command = profile.answers_by_command and template.tests_command
-        reply_ways = (REPLY_COMMAND,) if self._by_command else () if profile.has_tool_list else ("?",)
+        reply_ways = [REPLY_COMMAND] if self._by_command else [] if profile.has_tool_list else ["?"]
+        reply_ways += [REPLY_BY_RESPONSE] if self._by_response else []
         rendered = (chain, self.docs_url, *tool_names, *reply_ways)
         self.static_key = f"{rules.hash64(*rendered):016x}"
         self._tool_index = {name: (position, name, tool_names[position]) for position, name in enumerate(self.tools)}
@@ -192,8 +197,11 @@ class _RenderPlan:
         found = self._reply_tools.get(kind)
         if found is None:
             profile = self._profile
-            found = (REPLY_COMMAND, DECIDE_COMMAND if kind == rules.APPROVAL_REQUEST_KIND else REPLY_COMMAND)
-            if not self._by_command:
+            is_decision = kind == MessageKind.APPROVAL_REQUEST
+            found = (REPLY_COMMAND, DECIDE_COMMAND if is_decision else REPLY_COMMAND)
+            if self._by_response and not is_decision:
+                found = (REPLY_BY_RESPONSE, REPLY_BY_RESPONSE)
+            elif not self._by_command:
                 bare = rules.choose_reply_tool(
                     self._preferred_reply_tool, kind, profile.tools, has_tool_list=profile.has_tool_list
                 )
@@ -211,12 +219,12 @@ _message_values = field_getter(ast.MESSAGE_VARIABLES)
 
 @lru_cache(_MAX_PROFILES)
 def agent_profile(
-    workspace_id: str, org_id: str, runtime: str, template_id: str | None, card: str | None
+    workspace_id: str, org_id: str, runtime: str, template_id: str | None, card: str | None, uses_push: bool = False
 ) -> AgentProfile:
-    """Return the profile of a workspace's agent; `card` is JSON.
+    """Return the profile of a workspace's agent; `card` is JSON, `uses_push`: messages are pushed to it.
 
     It is the same object as long as nothing changes, which the renderer finds fastest."""
-    return AgentProfile(workspace_id, org_id, runtime, template_id, *rules.tools_from_card(card))
+    return AgentProfile(workspace_id, org_id, runtime, template_id, *rules.tools_from_card(card), uses_push)
 
 
 class Renderer:
@@ -272,7 +280,9 @@ class Renderer:
             self.record_failure(profile, choice, error)
             return None
         if len(text) > self._unchecked_length and self._is_too_long(text):  # control: text-length
-            self._report_failure(profile, choice, f"its words have more than {self._limits.instruction_bytes} bytes")
+            self._report_failure(
+                profile, choice, f"its text is larger than the limit of {self._limits.instruction_bytes} bytes"
+            )
             return None
         return RenderedText(
             choice,
@@ -320,7 +330,7 @@ class Renderer:
         try:
             self.on_failure(profile, choice, reason)
         except Exception:  # a failing listener must not cause another failure
-            _log.exception("that the template %s failed could not be told", choice.name)
+            _log.exception("the failure of the template %s could not be reported", choice.name)
 
     def _choose_versions(self, profile: AgentProfile) -> "_ChosenVersions":
         for template_id in (profile.template_id, rules.default_template_id(profile.runtime), rules.GENERIC_TEMPLATE):
@@ -331,7 +341,7 @@ class Renderer:
             canary = self._catalogue.find_version(choice.org_id, choice.id, choice.canary) if choice.canary else None
             position = rules.hash64(profile.workspace_id, choice.id, str(choice.canary))
             return _ChosenVersions(base.ref, canary.ref if canary else None, choice.percent, position)
-        raise LookupError("there is no template at all")
+        raise LookupError("no template exists")
 
     def _plan_for(self, profile: AgentProfile, choice: TemplateVersionRef) -> _RenderPlan:
         self._refresh()
@@ -350,6 +360,7 @@ class Renderer:
             profile.tools,
             profile.has_tool_list,
             profile.answers_by_command,
+            profile.answers_by_response,
         )
         found = self._plans.get(key)
         if found is None:
@@ -366,7 +377,7 @@ class Renderer:
         if found is None:
             leaf = self._catalogue.find_by_ref(choice)
             if leaf is None:
-                raise LookupError(f"{choice.name} is not there any more")
+                raise LookupError(f"{choice.name} no longer exists")
             templates, _ = rules.inheritance_chain(
                 leaf, lambda id_: self._catalogue.find_active_template(org_id, id_), default_id=default_id
             )

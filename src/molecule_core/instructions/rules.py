@@ -7,10 +7,9 @@ from hashlib import blake2b
 import msgspec
 
 from molecule_core.instructions.model import RUNTIME_DEFAULT, Template, TemplateContent
-from molecule_core.tools.agent_cards import declared_tools, has_command_line
-from molecule_core.tools.registry import TOOLS
-from molecule_core.tools.spec import Runtime, runtime_for_name, tool_name
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES, declared_tools, has_command_line
+from molecule_core.wire.schemas.runtimes import Runtime, runtime_for_name, tool_name
 
 CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE = "claude-code-default", "codex-default", "generic-mcp-default"
 _DEFAULT_TEMPLATE_IDS = {Runtime.CLAUDE_CODE: CLAUDE_CODE_TEMPLATE, Runtime.CODEX: CODEX_TEMPLATE}
@@ -30,12 +29,8 @@ REQUIRED_BLOCKS = ("reply", COMPACT_BLOCK)
 """Blocks that a template without `extends` must have."""
 
 REPLY_TOOL, REPLY_BY_HANDLE_TOOL, WRITE_TO_USER_TOOL = "reply_to_workspace", "reply", "send_message_to_user"
-DECIDE_TOOL, (APPROVAL_REQUEST_KIND, _) = "decide_approval", APPROVAL_KINDS
+DECIDE_TOOL = "decide_approval"
 """The tool that decides on an approval, and the kind of message that no other tool answers."""
-# Tools that instructions may mention. The registry has the four last ones too; `dict.fromkeys` drops duplicates.
-KNOWN_TOOLS = tuple(
-    dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE_TOOL, "decline", "present_options", DECIDE_TOOL))
-)
 MAX_TOOLS = 64
 """Maximum number of tools that instructions mention."""
 MAX_INHERITANCE = 8
@@ -67,12 +62,12 @@ def inheritance_chain(
         parent_id = default_id if wanted == RUNTIME_DEFAULT else wanted
         if parent_id in seen:
             cycle = " extends ".join([*(each.id for each in found[::-1]), parent_id])
-            return found, f"templates cannot extend each other in a circle: {cycle}"
+            return found, f"templates cannot extend each other in a circle: {cycle}. Change extends in one of them."
         parent = find(parent_id)
         if parent is None:
-            return found, f"there is no template {parent_id!r} to extend"
+            return found, f"the template {parent_id!r} to extend was not found. Use the id of another template."
         if len(found) == MAX_INHERITANCE:
-            return found, f"more than {MAX_INHERITANCE} templates would extend each other"
+            return found, f"a chain of extends cannot have more than {MAX_INHERITANCE} templates. Shorten the chain."
         seen.add(parent_id)
         found.insert(0, parent)
     return found, ""
@@ -100,22 +95,22 @@ def merge_content(templates: Iterable[Template]) -> TemplateContent:
 def usable_tools(tools: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
     """Return the tools that may be mentioned, in the registry's order; `own`: names that a template adds."""
     names = frozenset(tools)
-    return tuple(name for name in dict.fromkeys((*KNOWN_TOOLS, *own)) if name in names)[:MAX_TOOLS]
+    return tuple(name for name in dict.fromkeys((*ALL_TOOL_NAMES, *own)) if name in names)[:MAX_TOOLS]
 
 
 def choose_reply_tool(preferred: str, kind: str, tools: Sequence[str], *, has_tool_list: bool) -> str:
     """Return the tool that answers a kind of message: the template's, else another that the agent has, else "".
 
-    An agent whose card lists no tools is assumed to have the preferred one."""
-    if kind == APPROVAL_REQUEST_KIND:
+    An agent whose card lists no tools is assumed to have the preferred one, and the older of the platform's two."""
+    if kind == MessageKind.APPROVAL_REQUEST:
         return DECIDE_TOOL if not has_tool_list or DECIDE_TOOL in tools else ""
     if not has_tool_list:
-        return preferred
+        return REPLY_TOOL if preferred == REPLY_BY_HANDLE_TOOL else preferred
     candidates = (
         preferred,
         REPLY_TOOL,
         REPLY_BY_HANDLE_TOOL,
-        *((WRITE_TO_USER_TOOL,) if kind == "canvas_user" else ()),
+        *((WRITE_TO_USER_TOOL,) if kind == MessageKind.USER else ()),
     )
     return next((name for name in candidates if name in tools), "")
 
@@ -123,7 +118,7 @@ def choose_reply_tool(preferred: str, kind: str, tools: Sequence[str], *, has_to
 def tools_from_card(card: str | None) -> tuple[tuple[str, ...], bool, bool]:
     """Return what an agent card (JSON) declares: bare tool names, whether it lists tools, whether it is a program.
 
-    A program behind a bridge has no tools. The format is defined in `tools/agent_cards.py`."""
+    A program behind a bridge has no tools. The format is defined in `wire/schemas/agent_cards.py`."""
     try:
         decoded = msgspec.json.decode(card or "{}")
     except msgspec.DecodeError:

@@ -20,7 +20,7 @@ class InstructionServices:
     def __init__(
         self,
         store: Store,
-        mirrors: CacheSync,
+        cache_sync: CacheSync,
         meter: InstructionMeter,
         workspace_exists: WorkspaceExists,
         *,
@@ -29,9 +29,9 @@ class InstructionServices:
         public_url: str,
     ) -> None:
         self._store = store
-        self._meter = meter
+        self.meter = meter
         self._catalogue = catalogue = TemplateCatalogue()
-        mirrors.register(TemplateCacheSync(catalogue), *TemplateCacheSync.KINDS)
+        cache_sync.register(TemplateCacheSync(catalogue), *TemplateCacheSync.KINDS)
         self.validator = TemplateValidator(catalogue, public_url=public_url, limits=limits)
         self.reader = InstructionReader(catalogue)
         self.writer = InstructionWriter(store, catalogue, self.validator, workspace_exists, clock=clock, limits=limits)
@@ -44,5 +44,5 @@ class InstructionServices:
         await load_catalogue(self._store, self._catalogue)
 
     def _record_failure(self, profile: AgentProfile, ref: TemplateVersionRef, reason: str) -> None:
-        self._meter.count_failure(ref.template_id)
+        self.meter.count_failure(ref.template_id)
         self.writer.record_failure(profile, ref, reason)

@@ -13,28 +13,19 @@ from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.language.compiler import ALONE_FACTOR, MERGED_FACTOR, TemplateError, parse_content
 from molecule_core.instructions.model import AgentProfile, MessageContext, Template, TemplateContent, Verbosity
 from molecule_core.instructions.render import Renderer
+from molecule_core.wire.schemas.activity import Intent, MessageKind
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _MAX_LINES = 50
-MESSAGE_KINDS = (
-    "canvas_user",
-    "peer_agent",
-    "delegation",
-    "delegation_result",
-    "approval_request",
-    "approval_decision",
-    "broadcast",
-    "chat_upload_receive",
-    "system",
-)
 _EXAMPLE_ID = "0197f3a2-7c1e-7b10-8c3a-2f6d5a9b1e77"
 EXAMPLE_MESSAGE = MessageContext(
-    kind="canvas_user",
+    kind=MessageKind.USER,
     peer_name="Research",
     peer_role="Finds things out",
     workspace_id=_EXAMPLE_ID,
     reply_handle="m17-k3f9q",
-    intent="request",
+    intent=Intent.REQUEST,
     due_at="2026-01-01T12:02:00Z",
 )
 """An example message, for previews."""
@@ -86,29 +77,38 @@ class TemplateValidator:
         for name in parts.blocks:
             if name not in rules.BLOCKS:
                 raise _template_error(
-                    f"blocks.{_abbreviated(name)}", f"there is no such block; there are: {', '.join(rules.BLOCKS)}"
+                    f"blocks.{_abbreviated(name)}",
+                    f"the template cannot have this block. Use one of: {', '.join(rules.BLOCKS)}.",
                 )
         for name in (*parts.tools, *((parts.reply_tool,) if parts.reply_tool is not None else ())):
             if not _TOOL_NAME.fullmatch(name):
-                raise _template_error("tools", f"{_abbreviated(name)!r} is no name of a tool: letters, digits, _ . -")
+                raise _template_error(
+                    "tools", f"{_abbreviated(name)!r} is not the name of a tool. Use letters, digits, _ . and -."
+                )
         if len(parts.tools) > rules.MAX_TOOLS:
-            raise _template_error("tools", f"there are {len(parts.tools)} tools; at most {rules.MAX_TOOLS} are taken")
+            raise _template_error(
+                "tools", f"a template cannot have {len(parts.tools)} tools. Use at most {rules.MAX_TOOLS}."
+            )
         if len(parts.lines) > _MAX_LINES:
-            raise _template_error("lines", f"there are {len(parts.lines)} lines; at most {_MAX_LINES} are taken")
+            raise _template_error(
+                "lines", f"a template cannot have {len(parts.lines)} lines. Use at most {_MAX_LINES}."
+            )
         self._check_plain_text("docs_url", parts.docs_url, self._limits.url_length)
         self._check_plain_text("stdout_warning", parts.stdout_warning, self._limits.short_text_length)
         if parts.docs_url is not None and not re.match(r"https?://[^/]|/(?!/)", parts.docs_url):
             raise _template_error(
-                "docs_url", "it must begin with https://, http:// or, for a page of this server, with /"
+                "docs_url",
+                "docs_url is not valid. Use https://, http:// or, for a page of this server, a path that begins "
+                "with /.",
             )
 
     def _check_plain_text(self, part: str, text: str | None, max_length: int) -> None:
         if text is None:
             return
         if len(text) > max_length:
-            raise _template_error(part, f"it has {len(text)} characters; at most {max_length} are taken")
+            raise _template_error(part, f"{part} cannot have {len(text)} characters. Use at most {max_length}.")
         if hidden := find_hidden_character(text):
-            raise _template_error(part, f"it holds the hidden character U+{ord(hidden):04X}; remove it")
+            raise _template_error(part, f"{part} cannot have the hidden character U+{ord(hidden):04X}. Remove it.")
 
     def _check_inheritance(self, template: Template) -> None:
         """Check what the template extends and that the required blocks exist."""
@@ -121,29 +121,39 @@ class TemplateValidator:
             merged = rules.merge_content(found)
             missing = [name for name in rules.REQUIRED_BLOCKS if not merged.blocks.get(name, "").strip()]
             if missing:
-                raise _template_error(f"blocks.{missing[0]}", "it extends nothing, and so must say this itself")
+                raise _template_error(
+                    f"blocks.{missing[0]}",
+                    "a template that extends no other must have this block. Add it, or extend a template.",
+                )
             try:
                 parse_content(merged, self._limits, MERGED_FACTOR)
             except TemplateError as text:
-                raise _template_error("extends", f"with what it extends: {text.reason}") from None
+                raise _template_error(
+                    "extends", f"the template together with those it extends is not valid: {text.reason}"
+                ) from None
 
     def _check_size(self, template: Template) -> None:
         """Check the size limit with the longest messages of every kind and form."""
         renderer, failures = self.candidate_renderer(template), list[str]()
         renderer.on_failure = lambda _profile, _choice, reason: failures.append(reason)
-        every = rules.usable_tools((*rules.KNOWN_TOOLS, *template.parts.tools), template.parts.tools)
-        for tools, by_command in ((every, False), ((), False), ((), True)):
-            profile = AgentProfile(_EXAMPLE_ID, template.org_id, "claude-code", template.id, tools, True, by_command)
+        every = rules.usable_tools((*ALL_TOOL_NAMES, *template.parts.tools), template.parts.tools)
+        kinds_of_agent = ((every, False, False), (every, False, True), ((), False, False), ((), True, False))
+        for tools, by_command, by_response in kinds_of_agent:
+            profile = AgentProfile(
+                _EXAMPLE_ID, template.org_id, "claude-code", template.id, tools, True, by_command, by_response
+            )
             for message in _longest_messages():
                 for verbosity in Verbosity:
                     renderer.render(profile, template.ref, verbosity, message)
                     if failures:
-                        raise _template_error("", f"for a message of the kind {message.kind}, {failures[0]}")
+                        raise _template_error(
+                            "", f"for a message of the kind {message.kind}, {failures[0]}. Shorten the template."
+                        )
 
 
 def _longest_messages() -> Iterator[MessageContext]:
-    for kind in MESSAGE_KINDS:
-        for intent in ("request", "inform"):
+    for kind in MessageKind:
+        for intent in (Intent.REQUEST, Intent.INFORM):
             yield replace(_LONGEST_MESSAGE, kind=kind, intent=intent)
 
 

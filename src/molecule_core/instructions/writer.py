@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import InvalidField, NotFound, TemplateInUse, TooManyTemplates
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import is_valid_client_id, validate_line
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, validate_line
 from molecule_core.instructions import rules
 from molecule_core.instructions.builtin_templates import active_builtin_version, iter_builtin_templates
 from molecule_core.instructions.catalogue import TemplateCatalogue
@@ -24,9 +24,8 @@ from molecule_core.instructions.model import (
     TemplateVersionRef,
 )
 from molecule_core.instructions.validation import TemplateValidator
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, Store, WriteSet
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, Statement, Store, WriteSet
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.wire.schemas.templates import TemplateFailedPayload, TemplateSavedPayload
 
 _log = logging.getLogger("molecule.instructions")
@@ -62,7 +61,7 @@ class InstructionWriter:
 
     async def seed_builtin_templates(self) -> None:
         """Store the built-in templates of this version of Molecule. Nothing is overwritten."""
-        now, writes = self._clock.now(), list[tuple[str, Params]]()
+        now, writes = self._clock.now(), list[Statement]()
         templates, active_versions = list[Template](), list[ActiveVersion]()
         for template in iter_builtin_templates(now):
             if self._catalogue.find_by_ref(template.ref) is None:
@@ -97,8 +96,8 @@ class InstructionWriter:
             chosen = ActiveVersion(org_id, template_id, template.version, None, 0, template.created_at)
             if not activate:
                 chosen = self._current_version(org_id, template_id) or chosen
-            writes: list[tuple[str, Params]] = [("insert_template", _template_params(template))]
-            return self._version_write_set((template, warnings), writes, [template], chosen, by)
+            saved = WriteSet((template, warnings), [("insert_template", _template_params(template))])
+            return saved + self._activate(chosen, by, [template])
 
         return await self._store.run(self._template_command(org_id, decide))
 
@@ -140,7 +139,7 @@ class InstructionWriter:
             chosen = ActiveVersion(org_id, template_id, version, None, 0, self._clock.now())
             if built_in and self._catalogue.is_shadowed(org_id, template_id, version):
                 chosen = self._builtin_version(chosen)
-            return self._version_write_set(template, [], [], chosen, by)
+            return self._activate(chosen, by).returning(template)
 
         return await self._store.run(self._template_command(org_id, decide))
 
@@ -159,9 +158,7 @@ class InstructionWriter:
                 if used:
                     raise TemplateInUse(template_id=template_id, users=", ".join(used[:10]))
             now = self._clock.now()
-            return self._version_write_set(
-                None, [], [], replace(own, canary=None, percent=0, since=now, removed_at=now), by
-            )
+            return self._activate(replace(own, canary=None, percent=0, since=now, removed_at=now), by)
 
         return await self._store.run(self._template_command(org_id, decide))
 
@@ -190,17 +187,16 @@ class InstructionWriter:
     def _template_command(self, org_id: str, decide: Any) -> Any:
         return Command(org_id, (("templates", org_id),), decide)
 
-    def _version_write_set(
-        self, result: Any, writes: list[tuple[str, Params]], templates: list[Template], chosen: ActiveVersion, by: str
-    ) -> WriteSet[Any]:
+    def _activate(self, chosen: ActiveVersion, by: str, templates: Sequence[Template] = ()) -> WriteSet[None]:
+        """Return what makes a version the active one. `templates`: new ones of the same command."""
         reported = TemplateSavedPayload(
             chosen.id, 0 if chosen.removed_at is not None else chosen.version, by, chosen.canary, chosen.percent
         )
         payload = msgspec.json.encode(reported)
         event = JournalEvent("INSTRUCTION_TEMPLATE_SAVED", "", "template", chosen.id, chosen.version, payload)
         return WriteSet(
-            result,
-            [*writes, ("choose_template", chosen)],
+            None,
+            [("choose_template", chosen)],
             [event],
             (org_key(chosen.org_id),),
             lambda: self._catalogue.put_versions(templates, [chosen]),
@@ -221,21 +217,24 @@ class InstructionWriter:
         Only the newest built-in version can be chosen, by removing the organisation's choice. Raises InvalidField."""
         original = self._catalogue.own_active_version(BUILT_IN_ORG, chosen.id)
         if original is None or original.version != chosen.version:
-            reason = f"there are two versions {chosen.version}, and of Molecule's only the newest can be put in force"
+            reason = f"version {chosen.version} of Molecule is not its newest. Choose the newest version of Molecule."
             raise InvalidField(reason=reason)
         return replace(chosen, removed_at=chosen.since)
 
     def _check_id(self, template_id: str) -> None:
         if not is_valid_client_id(template_id, self._limits.id_length):
-            reason = f"a template's id takes 1 to {self._limits.id_length} characters of A-Z a-z 0-9 . _ : -"
+            reason = (
+                f"the id of a template is not valid. Use 1 to {self._limits.id_length} characters of {ID_ALPHABET}."
+            )
             raise InvalidField(reason=reason)
 
     def _check_workspace(self, org_id: str, template_id: str) -> None:
         workspace_id = template_id.removeprefix(rules.WORKSPACE_TEMPLATE_PREFIX)
         if workspace_id != template_id and not self._workspace_exists(workspace_id, org_id):
             raise InvalidField(
-                reason=f"{rules.WORKSPACE_TEMPLATE_PREFIX} begins the id of a workspace's own template; "
-                "no such workspace is here"
+                reason=f"an id that begins with {rules.WORKSPACE_TEMPLATE_PREFIX} must name a workspace, and this one "
+                "was not "
+                "found. Choose another id."
             )
 
     def _check_quota(self, org_id: str, template_id: str) -> None:
@@ -257,4 +256,4 @@ def _template_params(template: Template) -> dict[str, Any]:
 
 def _log_store_error(future: "asyncio.Future[Any]") -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        _log.warning("that a template failed could not be written down: %s", error)
+        _log.warning("the failure of a template could not be stored: %s", error)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-EXPIRY_TIMER = "memory_expiry"
+KEY_EXPIRY_TIMER = "memory_expiry"
 """Kind of the timer that deletes expired keys; one timer for each workspace with such keys."""
 NO_VERSION = 0
 """Version of a key that does not exist."""

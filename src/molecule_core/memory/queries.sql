@@ -19,7 +19,7 @@ DELETE FROM memories WHERE no = :no;
 SELECT no, id, org_id, workspace_id, scope, namespace, shelf, content, written_by, created_at
 FROM memories WHERE id = :id;
 
--- name: memory_twin
+-- name: identical_memory
 -- an identical memory of the same workspace, scope and namespace
 SELECT no, id, org_id, workspace_id, scope, namespace, shelf, content, written_by, created_at
 FROM memories WHERE workspace_id = :workspace_id AND content_hash = :content_hash;
@@ -50,7 +50,7 @@ ORDER BY memory_words.rowid DESC LIMIT :count;
 
 -- name: memories_of_workspace
 -- the memories of a workspace after a number, oldest first, for retention
-SELECT no FROM memories WHERE workspace_id = :workspace_id AND no > :no ORDER BY no LIMIT :count;
+SELECT no, octet_length(content) FROM memories WHERE workspace_id = :workspace_id AND no > :no ORDER BY no LIMIT :count;
 
 -- name: save_key
 -- insert or replace the value of a key
@@ -94,9 +94,23 @@ SELECT count(*) FROM memory_keys WHERE workspace_id = :workspace_id AND (expires
 
 -- name: expiring_keys
 -- the keys of a workspace with an expiry time, earliest first
-SELECT key, expires_at FROM memory_keys
+SELECT key, expires_at, octet_length(value) FROM memory_keys
 WHERE workspace_id = :workspace_id AND expires_at IS NOT NULL ORDER BY expires_at LIMIT :count;
 
 -- name: keys_of_workspace
 -- the keys of a workspace after one, expired ones included, for retention
-SELECT key FROM memory_keys WHERE workspace_id = :workspace_id AND key > :after ORDER BY key LIMIT :count;
+SELECT key, octet_length(value) FROM memory_keys
+WHERE workspace_id = :workspace_id AND key > :after ORDER BY key LIMIT :count;
+
+-- name: key_bytes
+-- the size of the value of a key, expired or not
+SELECT octet_length(value) FROM memory_keys WHERE workspace_id = :workspace_id AND key = :key;
+
+-- name: memory_usage
+-- bytes of the memories and values of an organisation
+SELECT bytes FROM memory_usage WHERE org_id = :org_id;
+
+-- name: add_memory_usage
+-- add to the bytes of memories and values of an organisation; a negative number subtracts
+INSERT INTO memory_usage (org_id, bytes) VALUES (:org_id, :bytes)
+ON CONFLICT (org_id) DO UPDATE SET bytes = memory_usage.bytes + excluded.bytes;

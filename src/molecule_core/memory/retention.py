@@ -2,16 +2,18 @@
 
 from collections.abc import AsyncIterator
 
-from molecule_core.memory.model import EXPIRY_TIMER
+from molecule_core.memory.model import KEY_EXPIRY_TIMER
+from molecule_core.memory.usage import count_bytes
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
-from molecule_core.store.queries import Params
+from molecule_core.store.database import Statement, Store
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 from molecule_core.store.timers import cancel_timer
 
 
 class MemoryRetention(RetentionPolicy):
     """Retention policy for memories and keys of removed workspaces."""
+
+    kinds = ("memories of removed workspaces", "keys of removed workspaces")
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
@@ -39,7 +41,13 @@ class MemoryRetention(RetentionPolicy):
             yield RetentionBatch(
                 "memories of removed workspaces",
                 len(found),
-                deletion_command(org_id, [("forget_memory", {"no": row[0]}) for row in found]),
+                deletion_command(
+                    org_id,
+                    [
+                        *(("forget_memory", {"no": row[0]}) for row in found),
+                        count_bytes(org_id, -sum(row[1] for row in found)),
+                    ],
+                ),
             )
 
     async def _key_batches(self, org_id: str, workspace_id: str, count: int) -> AsyncIterator[RetentionBatch]:
@@ -47,9 +55,11 @@ class MemoryRetention(RetentionPolicy):
         while full:
             found = await self._store.rows("keys_of_workspace", {**workspace_params, "after": last, "count": count})
             full = len(found) == count
-            writes: list[tuple[str, Params]] = [("forget_key", {**workspace_params, "key": row[0]}) for row in found]
+            writes: list[Statement] = [("forget_key", {**workspace_params, "key": row[0]}) for row in found]
+            if found:
+                writes.append(count_bytes(org_id, -sum(row[1] for row in found)))
             if not full and await self._store.rows("last_key_version", workspace_params):
-                writes += [("forget_key_version", workspace_params), cancel_timer(EXPIRY_TIMER, workspace_id)]
+                writes += [("forget_key_version", workspace_params), cancel_timer(KEY_EXPIRY_TIMER, workspace_id)]
             last = found[-1][0] if found else last
             yield (
                 RetentionBatch("keys of removed workspaces", len(found), deletion_command(org_id, writes))

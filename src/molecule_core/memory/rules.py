@@ -37,11 +37,7 @@ def readable_partitions(tree: OrgTree, workspace_id: str, scope: MemoryScope | N
     if own is None:
         return []
     team = [own, *(peer for peer in peers(tree, own) if not peer.removed)]
-    readable = {
-        MemoryScope.LOCAL: [own.id],
-        MemoryScope.TEAM: [each.id for each in team],
-        MemoryScope.GLOBAL: [own.id],
-    }
+    readable = {MemoryScope.LOCAL: [own.id], MemoryScope.TEAM: [each.id for each in team], MemoryScope.GLOBAL: [own.id]}
     return [
         partition_of(each, owner, own.org_id)
         for each in MemoryScope
@@ -64,15 +60,15 @@ def may_write_scope(tree: OrgTree, workspace_id: str, scope: MemoryScope) -> boo
 def clean_draft(draft: MemoryDraft, *, max_bytes: int, namespace_length: int) -> tuple[MemoryDraft, int]:
     """Validate a memory and redact secrets; return it with their number. Raises InvalidField."""
     if not draft.content.strip():
-        raise InvalidField(reason="content is empty; say what is to be remembered")
+        raise InvalidField(reason="content cannot be empty. Write what to remember.")
     if "\x00" in draft.content:
-        raise InvalidField(reason="content holds a NUL character; remove it")
+        raise InvalidField(reason="content cannot have a NUL character. Remove it.")
     size = len(draft.content.encode())
     if size > max_bytes:
-        raise InvalidField(reason=f"content has {size} bytes; at most {max_bytes} are taken")
+        raise InvalidField(reason=f"content cannot have {size} bytes. Use at most {max_bytes}.")
     namespace = validate_line(draft.namespace, namespace_length, "namespace") or DEFAULT_NAMESPACE
     if redact_secrets(namespace)[1]:
-        raise InvalidField(reason="namespace looks like a secret; choose a word")
+        raise InvalidField(reason="namespace cannot be text that looks like a secret. Choose a word.")
     content, redacted = redact_secrets(draft.content)
     return draft._replace(content=content, namespace=namespace), redacted
 
@@ -108,12 +104,14 @@ def parse_search(text: str, max_words: int) -> SearchQuery | None:
 def check_key(key: str, max_length: int) -> None:
     """Check that a key can be part of a URL path. Raises InvalidField."""
     if not key or len(key) > max_length:
-        raise InvalidField(reason=f"key has {len(key)} characters; it takes 1 to {max_length}")
+        raise InvalidField(reason=f"key cannot have {len(key)} characters. Use 1 to {max_length}.")
     if key != key.strip() or (bad := find_hidden_character(key)):
-        what = "a blank at an end" if key != key.strip() else f"the hidden character U+{ord(bad or ' '):04X}"
-        raise InvalidField(reason=f"key holds {what}; remove it")
+        what = "a space at its start or end" if key != key.strip() else f"the hidden character U+{ord(bad or ' '):04X}"
+        raise InvalidField(reason=f"key cannot have {what}. Remove it.")
     if any(part in ("", ".", "..") for part in key.split("/")):
-        raise InvalidField(reason="key holds an empty part, '.' or '..' between slashes, which a path cannot name")
+        raise InvalidField(
+            reason="key cannot have an empty part, '.' or '..' between slashes. Use names between the slashes."
+        )
 
 
 def check_version(current: int, expected: int | None) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 from molecule_core.common.errors import MoleculeError, StaleHandle
 from molecule_core.messages import rules
-from molecule_core.messages.model import INTENT_INFORM, MessageDraft, MessageReceipt, Sender, UserNotice
+from molecule_core.messages.model import MessageDraft, MessageReceipt, Sender, UserNotice
 from molecule_core.messages.obligations.model import InboundMessage, Obligation, find_open_obligation
-from molecule_core.store.database import ReadQuery, StepRequest, T, WriteSet
+from molecule_core.store.database import ReadQuery, StepRequest
+from molecule_core.wire.schemas.activity import Intent
 
 OutgoingAnswer = UserNotice | MessageDraft
 """An answer to the user or to a peer."""
@@ -27,14 +28,15 @@ def build_answer(
 def build_reply_draft(
     inbound: InboundMessage, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None = None
 ) -> MessageDraft:
-    """Build an answer to a workspace."""
+    """Build an answer to a workspace. Its intent is the one in `metadata`, else inform."""
+    intent = str(metadata.get("intent", Intent.INFORM))
     return MessageDraft(
-        sender=Sender(f"workspace:{inbound.workspace_id}", inbound.workspace_id, None, None),
+        sender=Sender.of_workspace(inbound.workspace_id),
         params={"metadata": {}},
-        message={"kind": "message", "role": "agent", "parts": parts, "metadata": {**metadata, "intent": INTENT_INFORM}},
+        message={"kind": "message", "role": "agent", "parts": parts, "metadata": {**metadata, "intent": intent}},
         rpc_id=None,
         text=rules.text_of(parts),
-        intent=INTENT_INFORM,
+        intent=intent,
         dedupe_key=key,
         context_id=inbound.context_id,
     )
@@ -50,7 +52,7 @@ def find_previous_answer(
 ) -> Generator[StepRequest, Any, MessageReceipt | None]:
     """Return the receipt of the first answer under the same key, whatever its content."""
     sender = f"workspace:{inbound.workspace_id}"
-    duplicates = yield ReadQuery("find_twin", {"sender": sender, "dedupe_key": outgoing.dedupe_key})
+    duplicates = yield ReadQuery("message_by_dedupe_key", {"sender": sender, "dedupe_key": outgoing.dedupe_key})
     return MessageReceipt(*duplicates[0][:3]) if duplicates else None
 
 
@@ -66,15 +68,12 @@ def stale_handle_error(inbound: InboundMessage, obligation: Obligation) -> Gener
     """Build the error for the handle of a closed message, which names the open one."""
     open_obligation = yield from find_open_obligation(inbound.workspace_id, inbound.source_id)
     if open_obligation is None:
-        advice = "Nothing else waits for an answer in this conversation; to say more, write without a handle."
+        advice = (
+            "No other message of this conversation waits for an answer. To say more, send a message without a handle."
+        )
         return StaleHandle(state=obligation.state, advice=advice, handle=None)
     return StaleHandle(
         state=obligation.state,
-        advice=f"What waits for an answer is {open_obligation.handle}.",
+        advice=f"Answer the open message instead: {open_obligation.handle}.",
         handle=open_obligation.handle,
     )
-
-
-def with_result(written: WriteSet[Any], result: T) -> WriteSet[T]:
-    rest = written.writes, written.events, written.notify, written.after_commit
-    return WriteSet(result, *rest, written.error, written.domain_events)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import BroadcastDisabled, BroadcastTooWide
@@ -17,19 +18,14 @@ from molecule_core.messages.chains.model import NEW_CHAIN, ChainLink
 from molecule_core.messages.chains.writer import ChainWriter
 from molecule_core.messages.files import attachments
 from molecule_core.messages.model import (
-    INTENT_INFORM,
-    KIND_BROADCAST,
-    METHOD_BROADCAST,
-    METHOD_BROADCAST_SENT,
     SUMMARY_LENGTH,
-    TYPE_RECEIVE,
-    TYPE_SEND,
     Activity,
     BroadcastDraft,
     BroadcastReceipt,
     InboxState,
     MessageDraft,
 )
+from molecule_core.messages.storage_usage import ROW_BYTES, StorageQuota, count_bytes
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import (
@@ -45,17 +41,27 @@ from molecule_core.store.database import (
     WriteSet,
 )
 from molecule_core.store.journal import log_key, org_key
+from molecule_core.wire.schemas.activity import ActivityMethod, ActivityType, Intent, MessageKind
 
 
 class BroadcastWriter:
     """Sends messages of a workspace to all others."""
 
     def __init__(
-        self, store: Store, org: OrgReader, chains: ChainWriter, *, clock: Clock, ids: IdGenerator, limits: Limits
+        self,
+        store: Store,
+        org: OrgReader,
+        chains: ChainWriter,
+        quota: StorageQuota,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._org = org
         self._chains = chains
+        self._quota = quota
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -87,17 +93,18 @@ class BroadcastWriter:
         digest = rules.hash_of_parts(workspace_id, broadcast.parts)
         if broadcast.dedupe_key is not None:
             duplicates = yield ReadQuery(
-                "find_twin", {"sender": broadcast.sender.key, "dedupe_key": broadcast.dedupe_key}
+                "message_by_dedupe_key", {"sender": broadcast.sender.key, "dedupe_key": broadcast.dedupe_key}
             )
             if duplicates:
                 receipt = rules.replayed_receipt(duplicates[0], digest=digest, message_id=broadcast.dedupe_key)
                 stored = yield ReadQuery("response_of", {"id": receipt.activity_id})
                 return WriteSet(msgspec.json.decode(stored[0][0], type=BroadcastReceipt))
+        yield from self._quota.check_bodies(org_id, workspace_id, len(broadcast.text.encode()))
         link = yield from self._find_link(org_id, workspace_id, broadcast, len(others))
         if isinstance(link, WriteSet):
             return link
         resolved = yield from attachments.resolve_files(broadcast.parts, org_id, broadcast.sender.workspace_id)
-        broadcast = msgspec.structs.replace(broadcast, parts=resolved.parts)
+        broadcast = replace(broadcast, parts=resolved.parts)
         recipients, skipped = yield from self._reserve_slots(others)
         copies_link = link
         if link.root_id is None:  # this message begins the chain, and the copies are its first followers
@@ -106,10 +113,11 @@ class BroadcastWriter:
             [NextNumber("last_seq", id_) for id_ in (workspace_id, *(each.id for each, _ in recipients))]
         )
         broadcast_receipt = BroadcastReceipt(own_id, len(recipients), skipped)
-        shared = _shared_columns(org_id, workspace_id, broadcast, own_id, self._clock.now())
-        own = _sender_activity(shared, broadcast, link, digest, broadcast_receipt, seqs[0])
+        own = _sender_activity(
+            workspace_id, broadcast, link, digest, broadcast_receipt, seqs[0], org_id=org_id, now=self._clock.now()
+        )
         copies = [
-            (each, _recipient_activity(shared, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
+            (each, _recipient_activity(own, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
             for (each, inbound_no), chain_no, seq in zip(recipients, copies_link.numbers, seqs[1:], strict=False)
         ]
         return _broadcast_changes(broadcast_receipt, own, copies, resolved.file_ids)
@@ -141,44 +149,42 @@ class BroadcastWriter:
         return recipients, [each.name for each, number in found if number is None]
 
 
-def _shared_columns(org_id: str, workspace_id: str, broadcast: BroadcastDraft, own_id: str, now: int) -> dict[str, Any]:
-    """Return the columns that all rows of a broadcast share, so that the body is encoded once."""
-    message = {"kind": "message", "role": "agent", "parts": broadcast.parts, "metadata": {}}
-    draft = MessageDraft(broadcast.sender, {"metadata": {}}, message, None, broadcast.text, INTENT_INFORM, None, own_id)
-    return {
-        "org_id": org_id,
-        "source_id": workspace_id,
-        "kind": KIND_BROADCAST,
-        "intent": INTENT_INFORM,
-        "user_id": broadcast.sender.user_id,
-        "sender": broadcast.sender.key,
-        "context_id": own_id,
-        "created_at": now,
-        "summary": truncate_line(broadcast.text, SUMMARY_LENGTH),
-        "request_body": rules.stored_body(draft, KIND_BROADCAST, own_id).decode(),
-    }
-
-
 def _sender_activity(
-    shared: dict[str, Any],
+    workspace_id: str,
     broadcast: BroadcastDraft,
     link: ChainLink,
     digest: str,
     broadcast_receipt: BroadcastReceipt,
     seq: int,
+    *,
+    org_id: str,
+    now: int,
 ) -> Activity:
-    response_body = msgspec.json.encode(broadcast_receipt)
+    """Build the row for the sender's own log. The copies share its columns, so that the body is encoded once."""
+    own_id, sender = broadcast_receipt.activity_id, broadcast.sender
+    message = {"kind": "message", "role": "agent", "parts": broadcast.parts, "metadata": {}}
+    draft = MessageDraft(sender, {"metadata": {}}, message, None, broadcast.text, Intent.INFORM, None, own_id)
+    body, response = rules.stored_body(draft, MessageKind.BROADCAST, own_id), msgspec.json.encode(broadcast_receipt)
     return Activity(
-        **shared,
-        id=broadcast_receipt.activity_id,
-        workspace_id=shared["source_id"],
+        id=own_id,
+        org_id=org_id,
+        workspace_id=workspace_id,
         seq=seq,
-        size=len(shared["request_body"].encode()) + len(response_body),
-        activity_type=TYPE_SEND,
-        method=METHOD_BROADCAST_SENT,
+        size=len(body) + len(response),
+        activity_type=ActivityType.SEND,
+        method=ActivityMethod.BROADCAST_SENT,
+        kind=MessageKind.BROADCAST,
+        intent=Intent.INFORM,
+        source_id=workspace_id,
+        user_id=sender.user_id,
+        sender=sender.key,
         dedupe_key=broadcast.dedupe_key,
         content_hash=digest,
-        response_body=response_body.decode(),
+        context_id=own_id,
+        created_at=now,
+        summary=truncate_line(broadcast.text, SUMMARY_LENGTH),
+        request_body=body.decode(),
+        response_body=response.decode(),
         root_id=link.root_id,
         hop=link.hop,
         cause_id=link.cause_id,
@@ -186,18 +192,21 @@ def _sender_activity(
 
 
 def _recipient_activity(
-    shared: dict[str, Any], link: ChainLink, id_: str, target_id: str, inbound_no: int, chain_no: int | None, seq: int
+    own: Activity, link: ChainLink, id_: str, target_id: str, inbound_no: int, chain_no: int | None, seq: int
 ) -> Activity:
-    return Activity(
-        **shared,
+    return replace(
+        own,
         id=id_,
         workspace_id=target_id,
         target_id=target_id,
         seq=seq,
         inbound_no=inbound_no,
-        size=len(shared["request_body"].encode()),
-        activity_type=TYPE_RECEIVE,
-        method=METHOD_BROADCAST,
+        size=own.size - len((own.response_body or "").encode()),
+        activity_type=ActivityType.RECEIVE,
+        method=ActivityMethod.BROADCAST,
+        dedupe_key=None,
+        content_hash=None,
+        response_body=None,
         root_id=link.root_id,
         hop=link.hop,
         cause_id=link.cause_id,
@@ -216,6 +225,7 @@ def _broadcast_changes(
         broadcast_receipt,
         [
             *(("insert_activity", row) for row in rows),
+            *(count_bytes(row.org_id, row.workspace_id, bodies=row.size + ROW_BYTES) for row in rows),
             *(mention for row in rows for mention in insert_mentions(row, file_ids)),
         ],
         [
@@ -230,6 +240,5 @@ def _broadcast_changes(
         ],
         (*(log_key(row.workspace_id) for row in rows), org_key(own.org_id)),
     )
-    for target, row in copies:  # after all rows, so that their inserts stay adjacent and run together
-        schedule_delivery(written, target, row)
-    return written
+    # After all rows, so that their inserts stay adjacent and run together.
+    return written + sum((schedule_delivery(target, row) for target, row in copies), WriteSet(None))

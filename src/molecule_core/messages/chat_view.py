@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from molecule_core.common.clock import to_rfc3339
-from molecule_core.messages.model import METHOD_NOTIFY
-from molecule_core.messages.obligations.model import obligation_state, template_label
-from molecule_core.wire.schemas.activity import ChatMessage, ChatObligation, attachments_of
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
+from molecule_core.messages.obligations.model import ObligationState, obligation_state, template_label
+from molecule_core.messages.rules import text_of
+from molecule_core.wire.schemas.activity import ActivityMethod, ChatMessage, ChatObligation, attachments_of
 from molecule_core.wire.schemas.live import LastChatMessage, SnapshotChat
 
 
@@ -23,11 +23,6 @@ def stored_message(request_body: str) -> dict[str, Any]:
     """Return the message of a stored body, which the server validated."""
     message: dict[str, Any] = msgspec.json.decode(request_body)["params"]["message"]
     return message
-
-
-def text_of(parts: list[Any]) -> str:
-    """Return all text of a message."""
-    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
 def question_options(request_body: str) -> list[str]:
@@ -53,7 +48,7 @@ def to_chat_message(
     message = params["message"]
     entry = ChatMessage(
         id=id_,
-        role="agent" if method == METHOD_NOTIFY else "user",
+        role="agent" if method == ActivityMethod.NOTIFY else "user",
         content=text_of(message["parts"]),
         timestamp=to_rfc3339(created_at),
         seq=seq,
@@ -61,7 +56,7 @@ def to_chat_message(
         delivery=delivery,
         trouble=trouble,
     )
-    if method == METHOD_NOTIFY:
+    if method == ActivityMethod.NOTIFY:
         entry.options = question_options(request_body)
         return entry
     entry.user, entry.client_id = params["metadata"].get("username"), message["messageId"]
@@ -97,8 +92,8 @@ def _to_chat_obligation(obligation: _ObligationColumns) -> ChatObligation | None
         return None
     return ChatObligation(
         state=obligation_state(obligation.state, obligation.overdue_at, obligation.outside_at),
-        due_at=None if obligation.due_at is None else to_rfc3339(obligation.due_at),
-        draft=obligation.draft if obligation.state == "open" else None,
+        due_at=to_optional_rfc3339(obligation.due_at),
+        draft=obligation.draft if obligation.state == ObligationState.OPEN else None,
         reason=obligation.reason,
         template=template_label(obligation.template, obligation.version),
         form=obligation.form,
@@ -110,6 +105,6 @@ def to_chat_head(
     workspace_id: str, id_: str, seq: int, method: str, created_at: int, summary: str | None, read_seq: int, unread: int
 ) -> SnapshotChat:
     """Build the summary of a chat for one person from a row of `chat_head`."""
-    role = "agent" if method == METHOD_NOTIFY else "user"
+    role = "agent" if method == ActivityMethod.NOTIFY else "user"
     last = LastChatMessage(id=id_, role=role, content=summary or "", timestamp=to_rfc3339(created_at), seq=seq)
     return SnapshotChat(workspace_id=workspace_id, unread=unread, read_seq=read_seq, last=last)

@@ -3,8 +3,8 @@
 An answer to a message that carries a delegation is not stored as a message: it closes the obligation and emits
 MessageAnswered, whose subscriber has the result written. Called by the writers of answers and by delegations."""
 
-from collections.abc import Generator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -12,56 +12,32 @@ from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.ids import IdGenerator
-from molecule_core.common.text import truncate_line
-from molecule_core.messages.activities import insert_activity, schedule_delivery
-from molecule_core.messages.delivery_log import Statement, record_tick
-from molecule_core.messages.events import AnswerContent, MessageAnswered
+from molecule_core.messages.activities import (
+    answer_activity,
+    insert_activity,
+    received_activity,
+    schedule_delivery,
+    sent_activity,
+)
+from molecule_core.messages.chains.model import ChainLink
+from molecule_core.messages.delivery_log import record_tick
+from molecule_core.messages.delivery_state import DeadLetterState, DeliveryTick
+from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.files import attachments
 from molecule_core.messages.inbox.acks import ack_rows, load_inbox_entry, save_claim
-from molecule_core.messages.model import (
-    ACKED,
-    DEAD,
-    DISCARDED,
-    INTENT_INFORM,
-    KIND_DELEGATION_RESULT,
-    KIND_SYSTEM,
-    METHOD_DELEGATE,
-    METHOD_DELEGATE_RESULT,
-    SUMMARY_LENGTH,
-    TYPE_DELEGATION,
-    TYPE_RECEIVE,
-    TYPE_SEND,
-    Activity,
-    InboxClaim,
-    InboxPosition,
-    InboxState,
-    MessageReceipt,
-)
+from molecule_core.messages.model import Activity, InboxClaim, InboxPosition, InboxState, Sender
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.messages.obligations.model import (
-    MessageChanges,
-    Obligation,
-    add_changes,
-    load_inbound,
-    load_obligation,
-    suspend_dead_obligation,
-)
-from molecule_core.org.model import PUSH, Workspace
-from molecule_core.store.database import NextNumber, StepRequest, WriteSet
+from molecule_core.messages.obligations.model import load_inbound, load_obligation
+from molecule_core.messages.obligations.transitions import suspend_dead_obligation
+from molecule_core.messages.rules import encode_message
+from molecule_core.org.model import Workspace
+from molecule_core.store.database import CommandSteps, Statement, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
-from molecule_core.wire.protocols.a2a import SEND_METHOD as METHOD_SEND
+from molecule_core.wire.schemas.activity import ActivityMethod, ActivityType, Intent, MessageKind
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
 # 10 s: a waiting caller gets this much longer to claim the result than it waits.
 HOLD_MARGIN_SECONDS = 10
-COMPLETED = "completed"
-
-
-class InsertedActivity(NamedTuple):
-    """A new log row: its id, its `seq`, and the changes that insert it."""
-
-    id: str
-    seq: int
-    changes: MessageChanges
 
 
 class ResultContent(Struct, frozen=True, kw_only=True):
@@ -96,69 +72,56 @@ class DelegationMessages:
 
     def insert_caller_row(
         self, source: Workspace, delegation_id: str, target_id: str, task: str, sender: str
-    ) -> Generator[StepRequest, Any, InsertedActivity]:
+    ) -> CommandSteps[Activity]:
         """Log a new delegation in the caller's own log."""
         body = msgspec.json.encode({"task": task, "delegation_id": delegation_id})
-        activity = Activity(
-            id=self._ids.new(),
-            org_id=source.org_id,
-            workspace_id=source.id,
-            seq=(yield NextNumber("last_seq", source.id)),
-            size=len(body),
-            activity_type=TYPE_DELEGATION,
-            method=METHOD_DELEGATE,
-            source_id=source.id,
+        activity = yield from sent_activity(
+            source.org_id,
+            source.id,
+            self._ids.new(),
+            self._clock.now(),
+            task,
+            body,
+            activity_type=ActivityType.DELEGATION,
+            method=ActivityMethod.DELEGATE,
             target_id=target_id,
             sender=sender,
             status="pending",
-            created_at=self._clock.now(),
-            summary=truncate_line(task, SUMMARY_LENGTH),
-            request_body=body.decode(),
         )
-        return _to_inserted(insert_activity(None, activity, "ACTIVITY_LOGGED"), activity)
+        return insert_activity(activity)
 
-    def insert_result(
-        self, source: Workspace, content: ResultContent, held_until: int = 0
-    ) -> Generator[StepRequest, Any, InsertedActivity]:
+    def insert_result(self, source: Workspace, content: ResultContent, held_until: int = 0) -> CommandSteps[Activity]:
         """Insert the result of a delegation into the caller's inbox.
 
         Inbox and chain limits do not apply: the work was admitted when it began. `held_until`: the caller waits for the
         result until then (microseconds), and no other claim gets it before."""
         now = self._clock.now()
         resolved = yield from attachments.resolve_files(content.parts, source.org_id, content.target_id)
-        request = _request_body(content, resolved.parts)
-        response = _response_body(content)
-        activity = Activity(
-            id=content.id,
-            org_id=source.org_id,
-            workspace_id=source.id,
-            inbound_no=(yield NextNumber("last_inbound", source.id)),
-            seq=(yield NextNumber("last_seq", source.id)),
-            size=len(request) + len(response),
-            activity_type=TYPE_RECEIVE,
-            method=METHOD_DELEGATE_RESULT,
-            kind=KIND_DELEGATION_RESULT,
-            intent=INTENT_INFORM,
-            source_id=content.target_id,
-            target_id=source.id,
-            sender=f"workspace:{content.target_id}",
+        activity = yield from received_activity(
+            source,
+            content.id,
+            now,
+            Sender.of_workspace(content.target_id),
+            content.text,
+            _request_body(content, resolved.parts),
+            link=ChainLink(content.chain_id, content.hop, content.cause_id),
+            method=ActivityMethod.DELEGATE_RESULT,
+            kind=MessageKind.DELEGATION_RESULT,
+            intent=Intent.INFORM,
             dedupe_key=content.dedupe_key,
             content_hash=content.content_hash,
             context_id=content.context_id or content.id,
-            status=COMPLETED if content.status == COMPLETED else "failed",
-            created_at=now,
-            summary=truncate_line(content.text, SUMMARY_LENGTH),
+            status=DelegationStatus.COMPLETED
+            if content.status == DelegationStatus.COMPLETED
+            else DelegationStatus.FAILED,
             error_detail=content.error,
-            request_body=request.decode(),
-            response_body=response.decode(),
-            root_id=content.chain_id,
-            hop=content.hop,
-            cause_id=content.cause_id,
+            response_body=_response_body(content).decode(),
         )
-        inserted = insert_activity(None, activity, "ACTIVITY_LOGGED", resolved.file_ids)
+        inserted = insert_activity(activity, resolved.file_ids)
         if held_until > now:
-            inserted.writes.append(save_claim(source.id, activity.seq, 1, result_lease_until(held_until), None))
-        return _to_inserted(schedule_delivery(inserted, source, activity), activity)
+            claim_write = save_claim(source.id, activity.seq, 1, result_lease_until(held_until), None)
+            inserted += WriteSet(None, [claim_write])
+        return inserted + schedule_delivery(source, activity)
 
     def system_answer(self, workspace_id: str, text: str, context_id: str | None = None) -> AnswerContent:
         """Return an answer that the server writes on behalf of a workspace."""
@@ -167,149 +130,120 @@ class DelegationMessages:
 
     def insert_late_answer(
         self, target: Workspace, source_id: str, delegation_id: str, answer: AnswerContent
-    ) -> Generator[StepRequest, Any, InsertedActivity]:
+    ) -> CommandSteps[Activity]:
         """Log an answer to a delegation that had already ended, in its sender's own log only."""
-        metadata = {"delegation_id": delegation_id, "late": True}
-        message = {
-            "kind": "message",
-            "role": "agent",
-            "messageId": answer.id,
-            "parts": answer.parts,
-            "metadata": metadata,
-        }
-        body = _rpc_request(message)
-        activity = Activity(
-            id=answer.id,
-            org_id=target.org_id,
-            workspace_id=target.id,
-            seq=(yield NextNumber("last_seq", target.id)),
-            size=len(body),
-            activity_type=TYPE_SEND,
-            method=METHOD_DELEGATE_RESULT,
-            source_id=target.id,
+        activity = yield from answer_activity(
+            target.org_id,
+            target.id,
+            answer,
+            self._clock.now(),
+            {"delegation_id": delegation_id, "late": True},
+            method=ActivityMethod.DELEGATE_RESULT,
             target_id=source_id,
-            sender=answer.sender,
-            dedupe_key=answer.dedupe_key,
-            content_hash=answer.content_hash,
-            context_id=answer.context_id or answer.id,
-            created_at=self._clock.now(),
-            summary=truncate_line(answer.text, SUMMARY_LENGTH),
-            request_body=body.decode(),
         )
-        return _to_inserted(insert_activity(None, activity, "ACTIVITY_LOGGED"), activity)
+        return insert_activity(activity)
 
     def insert_system_notice(
         self, target: Workspace, source_id: str, text: str, details: Mapping[str, object]
-    ) -> Generator[StepRequest, Any, InsertedActivity]:
+    ) -> CommandSteps[Activity]:
         """Insert a system notice about work that ended or an answer that will not come.
 
         `details`: machine-readable metadata. It wants no answer, and inbox limits do not apply."""
         activity_id = self._ids.new()
-        metadata = {"kind": KIND_SYSTEM, "intent": INTENT_INFORM, **details}
+        metadata = {"kind": MessageKind.SYSTEM, "intent": Intent.INFORM, **details}
         parts = [{"kind": "text", "text": text}]
         message = {"kind": "message", "role": "user", "messageId": activity_id, "parts": parts, "metadata": metadata}
-        body = _rpc_request(message)
-        activity = Activity(
-            id=activity_id,
-            org_id=target.org_id,
-            workspace_id=target.id,
-            inbound_no=(yield NextNumber("last_inbound", target.id)),
-            seq=(yield NextNumber("last_seq", target.id)),
-            size=len(body),
-            activity_type=TYPE_RECEIVE,
-            method=METHOD_SEND,
-            kind=KIND_SYSTEM,
-            intent=INTENT_INFORM,
-            source_id=source_id,
-            target_id=target.id,
-            sender=f"workspace:{source_id}",
-            context_id=activity_id,
-            created_at=self._clock.now(),
-            summary=truncate_line(text, SUMMARY_LENGTH),
-            request_body=body.decode(),
+        activity = yield from received_activity(
+            target,
+            activity_id,
+            self._clock.now(),
+            Sender.of_workspace(source_id),
+            text,
+            encode_message(message),
+            kind=MessageKind.SYSTEM,
+            intent=Intent.INFORM,
         )
-        inserted = insert_activity(None, activity, "ACTIVITY_LOGGED")
-        return _to_inserted(schedule_delivery(inserted, target, activity), activity)
+        return insert_activity(activity) + schedule_delivery(target, activity)
 
     # -- the message that carries the delegation -----------------------------------------------------------------------
 
-    def ack_answered(self, workspace: Workspace, seq: int) -> Generator[StepRequest, Any, MessageChanges]:
+    def ack_answered(self, workspace: Workspace, seq: int) -> CommandSteps[None]:
         """Acknowledge an answered message, so that it is not delivered again."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         if is_handled or self._is_push_in_flight(workspace, claim):
-            return MessageChanges([], [])
+            return WriteSet(None)
         return (yield from self._ack_message(workspace, inbox, claim, seq, None))
 
-    def withdraw(
-        self, workspace: Workspace, seq: int, reason: str, *, by_target: bool = False
-    ) -> Generator[StepRequest, Any, tuple[bool, MessageChanges]]:
+    def withdraw(self, workspace: Workspace, seq: int, reason: str, *, by_target: bool = False) -> CommandSteps[bool]:
         """Withdraw a message: it is not delivered any more, and its obligation closes.
 
         A running push records its own outcome. `by_target`: the recipient itself ended the work. Returns whether the
         message had been delivered."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         obligation = yield from load_obligation(workspace.id, seq)
-        closed = MessageChanges([], [])
+        closed = WriteSet(None)
         if obligation is not None and obligation.is_open:
-            now, is_answer = self._clock.now(), by_target and reason == COMPLETED
+            now, is_answer = self._clock.now(), by_target and reason == DelegationStatus.COMPLETED
             closed = (
                 self._ledger.close_answered(obligation, now, None)
                 if is_answer
                 else self._ledger.close_declined(obligation, now, reason)
             )
         if is_handled or self._is_push_in_flight(workspace, claim):
-            return True, closed
+            return closed.returning(True)
         withdrawn = reason if obligation is None and not by_target else None
-        ack_changes = yield from self._ack_message(workspace, inbox, claim, seq, withdrawn)
-        return obligation is not None, _merge_changes(closed, ack_changes)
+        acked = yield from self._ack_message(workspace, inbox, claim, seq, withdrawn)
+        return (closed + acked).returning(obligation is not None)
 
-    def close_undelivered(
-        self, workspace: Workspace, seq: int, reason: str
-    ) -> Generator[StepRequest, Any, MessageChanges]:
-        """Drop the obligation of a message that was never delivered.
+    def drop_undelivered_obligation(self, workspace: Workspace, seq: int, reason: str) -> CommandSteps[None]:
+        """Delete the obligation of a message that was never delivered.
 
         An agent that answered outside must have received it nevertheless; then the obligation is closed as declined."""
         obligation = yield from load_obligation(workspace.id, seq)
         if obligation is not None and obligation.is_open and obligation.outside_at is not None:
             return self._ledger.close_declined(obligation, self._clock.now(), reason)
-        return MessageChanges(suspend_dead_obligation(workspace.id, seq), [])
+        return WriteSet(None, suspend_dead_obligation(workspace.id, seq))
 
     def _is_push_in_flight(self, workspace: Workspace, claim: InboxClaim | None) -> bool:
         is_leased = claim is not None and claim.lease_until > self._clock.now()
-        return is_leased and workspace.delivery_mode == PUSH
+        return is_leased and workspace.uses_push
 
     def _ack_message(
         self, workspace: Workspace, inbox: InboxState, claim: InboxClaim | None, seq: int, withdrawn: str | None
-    ) -> Generator[StepRequest, Any, MessageChanges]:
+    ) -> CommandSteps[None]:
         """Acknowledge one row, or mark it as withdrawn before any delivery.
 
         A withdrawn row is stored as a discarded dead letter, so that it does not show up for review."""
         inbound = yield from load_inbound(workspace.id, seq)
         if inbound is None:
-            return MessageChanges([], [])
+            return WriteSet(None)
         now = self._clock.now()
         position = InboxPosition(seq, claim.attempt if claim else 0, inbound.inbound_no)
         regular, requeued_positions = ([], [position]) if claim is not None and claim.requeued else ([position], [])
         updated_inbox = inbox if withdrawn is None else replace(inbox, dead=inbox.dead + 1)
-        _, writes = yield from ack_rows(workspace.id, updated_inbox, regular, requeued_positions, now)
-        records, events = record_tick(
-            workspace.id, ACKED if withdrawn is None else DEAD, seq, inbound.inbound_no, now, withdrawn
+        acked = yield from ack_rows(workspace.id, updated_inbox, regular, requeued_positions, now)
+        acked += record_tick(
+            workspace.id,
+            DeliveryTick.ACKED if withdrawn is None else DeliveryTick.DEAD,
+            seq,
+            inbound.inbound_no,
+            now,
+            withdrawn,
         )
-        writes = [*writes, *records]
+        writes = list[Statement]()
         if withdrawn is not None:
             row = {"workspace_id": workspace.id, "seq": seq}
             dead_letter = {"org_id": workspace.org_id, "activity_id": inbound.id, "reason": withdrawn, "detail": None}
             writes.append(("save_dead_letter", {**row, **dead_letter, "attempts": position.attempt, "died_at": now}))
-            writes.append(("set_dead_letter", {**row, "state": DISCARDED}))
-        if workspace.delivery_mode == PUSH:
-            writes.append(("wake_target", {"workspace_id": workspace.id, "due": now}))
-        return MessageChanges(writes, events, (log_key(workspace.id), org_key(workspace.org_id), PUSHES_KEY))
+            writes.append(("set_dead_letter", {**row, "state": DeadLetterState.DISCARDED}))
+        if workspace.uses_push:
+            writes.append(("schedule_push_check", {"workspace_id": workspace.id, "due": now}))
+        notify = (log_key(workspace.id), org_key(workspace.org_id), PUSHES_KEY)
+        return acked.returning(None) + WriteSet(None, writes, notify=notify)
 
     # -- callers that wait for the result ------------------------------------------------------------------------------
 
-    def claim_result(
-        self, workspace: Workspace, seq: int, held_until: int
-    ) -> Generator[StepRequest, Any, tuple[str, MessageChanges]]:
+    def claim_result(self, workspace: Workspace, seq: int, held_until: int) -> CommandSteps[str]:
         """Claim a result for the waiting caller, which also acknowledges it.
 
         `held_until`: the end of the wait that it was held for. Returns `here`; `before` if it was acknowledged earlier;
@@ -317,54 +251,21 @@ class DelegationMessages:
         inbox, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         is_leased = claim is not None and claim.lease_until > self._clock.now()
         if is_handled:
-            return "before", MessageChanges([], [])
+            return WriteSet("before")
         if claim is not None and is_leased and claim.lease_until != result_lease_until(held_until):
-            return "inbox", MessageChanges([], [])
-        return "here", (yield from self._ack_message(workspace, inbox, claim, seq, None))  # control: taken-result
+            return WriteSet("inbox")
+        acked = yield from self._ack_message(workspace, inbox, claim, seq, None)
+        return acked.returning("here")  # control: taken-result
 
-    def release_result(
-        self, workspace: Workspace, seq: int, held_until: int
-    ) -> Generator[StepRequest, Any, MessageChanges]:
+    def release_result(self, workspace: Workspace, seq: int, held_until: int) -> CommandSteps[None]:
         """Release a held result, after its caller stopped waiting: any claim may get it now."""
         _, claim, is_handled = yield from load_inbox_entry(workspace.id, seq)
         if is_handled or claim is None or claim.lease_until != result_lease_until(held_until):
-            return MessageChanges([], [])
+            return WriteSet(None)
         writes: list[Statement] = [save_claim(workspace.id, seq, 0, 0, None)]
-        if workspace.delivery_mode == PUSH:
-            writes.append(("wake_target", {"workspace_id": workspace.id, "due": self._clock.now()}))
-        return MessageChanges(writes, [], (log_key(workspace.id), PUSHES_KEY))
-
-
-def close_with_answer(
-    ledger: ObligationLedger,
-    obligation: Obligation,
-    answer: AnswerContent,
-    via: str,
-    now: int,
-    *,
-    acknowledged: bool,
-    declined: bool = False,
-    opening_changes: MessageChanges | None = None,
-) -> WriteSet[MessageReceipt]:
-    """Close an obligation for a delegation with its answer, and emit MessageAnswered.
-
-    `acknowledged`: the same command acknowledges the message. A late answer (the obligation is closed) is emitted too.
-    The caller has already looked for a duplicate."""
-    receipt = MessageReceipt(answer.id, answer.context_id or answer.id, now)
-    domain_event = MessageAnswered(
-        obligation.activity_id, answer, via, declined=declined, acknowledged=acknowledged, at=now
-    )
-    written = WriteSet(receipt, domain_events=[domain_event])
-    if opening_changes is not None:
-        add_changes(written, opening_changes)
-    if not obligation.is_open:
-        return written
-    by_handle = via == "reply"
-    if declined:
-        return add_changes(
-            written, ledger.close_declined(obligation, now, answer.text, answer_id=answer.id, by_handle=by_handle)
-        )
-    return add_changes(written, ledger.close_answered(obligation, now, answer.id, by_handle=by_handle))
+        if workspace.uses_push:
+            writes.append(("schedule_push_check", {"workspace_id": workspace.id, "due": self._clock.now()}))
+        return WriteSet(None, writes, notify=(log_key(workspace.id), PUSHES_KEY))
 
 
 def result_lease_until(held_until: int) -> int:
@@ -372,33 +273,16 @@ def result_lease_until(held_until: int) -> int:
     return held_until + HOLD_MARGIN_SECONDS * SECOND
 
 
-def _merge_changes(first: MessageChanges, second: MessageChanges) -> MessageChanges:
-    writes, events = [*first.writes, *second.writes], [*first.events, *second.events]
-    return MessageChanges(
-        writes, events, (*first.notify, *second.notify), (*first.domain_events, *second.domain_events)
-    )
-
-
-def _rpc_request(message: dict[str, Any]) -> bytes:
-    """Build a message body in the format of all others."""
-    params = {"message": message, "metadata": {}}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "method": METHOD_SEND, "params": params})
-
-
-def _to_inserted(written: WriteSet[None], activity: Activity) -> InsertedActivity:
-    return InsertedActivity(activity.id, activity.seq, MessageChanges(written.writes, written.events, written.notify))
-
-
 def _request_body(content: ResultContent, parts: list[dict[str, Any]]) -> bytes:
     result_metadata = {
-        "kind": KIND_DELEGATION_RESULT,
-        "intent": INTENT_INFORM,
+        "kind": MessageKind.DELEGATION_RESULT,
+        "intent": Intent.INFORM,
         "delegation_id": content.delegation_id,
         "status": content.status,
     }
     metadata = {**result_metadata, **({} if content.reason is None else {"reason": content.reason})}
     message = {"kind": "message", "role": "agent", "messageId": content.id, "parts": parts, "metadata": metadata}
-    return _rpc_request(message)
+    return encode_message(message)
 
 
 def _response_body(content: ResultContent) -> bytes:

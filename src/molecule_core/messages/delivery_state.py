@@ -7,12 +7,58 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from molecule_core.messages.model import DEAD, DISCARDED, REFUSED
+from molecule_core.messages.delivery.push_signature import UNSIGNED, PushSigner
 
-UNSURE, UNSAFE_URL, BAD_ANSWER, AGENT_ERROR = "unsure", "unsafe_url", "bad_answer", "agent_error"
-"""Failure codes of pushes, beside `unreachable` and `refused`. `unsure`: sent without a response, so the message may
-have been processed."""
-PERMANENT_CODES = (REFUSED, UNSAFE_URL, BAD_ANSWER, AGENT_ERROR)
+
+class DeliveryTick(StrEnum):
+    """One step of a message's delivery or of its answer, as its sender sees it."""
+
+    STORED = "stored"
+    """Derived from the message itself, never recorded."""
+    WAKE_REQUESTED = "wake_asked"
+    IN_INBOX = "in_inbox"
+    """The agent's process keeps it until the model reads it."""
+    DELIVERED = "handed_over"
+    ACKED = "acked"
+    DEAD = "dead"
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    ANSWERED_OUTSIDE = "answered_outside"
+    OVERDUE = "overdue"
+    FAILED = "failed"
+    """The agent's work on the message failed, or ended without an answer."""
+    FORGOTTEN = "forgotten"
+    """The message was never answered and is too old to keep."""
+
+
+class DeliveryFailure(StrEnum):
+    """The code of a failed push, and the reason of a dead letter."""
+
+    EXPIRED = "expired"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    UNSURE = "unsure"
+    """Sent without a response, so the message may have been processed."""
+    UNSAFE_URL = "unsafe_url"
+    BAD_ANSWER = "bad_answer"
+    AGENT_ERROR = "agent_error"
+
+
+class DeadLetterState(StrEnum):
+    """State of a message that was given up."""
+
+    DEAD = "dead"
+    REQUEUED = "requeued"
+    HANDLED = "handled"
+    DISCARDED = "discarded"
+
+
+PERMANENT_CODES = (
+    DeliveryFailure.REFUSED,
+    DeliveryFailure.UNSAFE_URL,
+    DeliveryFailure.BAD_ANSWER,
+    DeliveryFailure.AGENT_ERROR,
+)
 """Codes of failures that would only repeat."""
 
 
@@ -62,11 +108,11 @@ class DeliveryState(Struct, frozen=True):
     @property
     def is_dead(self) -> bool:
         """Return whether it was given up and not requeued."""
-        return self.dead_state in (DEAD, DISCARDED)
+        return self.dead_state in (DeadLetterState.DEAD, DeadLetterState.DISCARDED)
 
 
 class DeliveryNote(NamedTuple):
-    """One entry of a message's delivery log, in the column order of `handovers_of`."""
+    """One entry of a message's delivery log, in the column order of `deliveries_of`."""
 
     tick: str
     at: int
@@ -92,8 +138,8 @@ class DeadLetter(Struct, frozen=True):
 class PushCandidate(NamedTuple):
     """One of the first unacknowledged messages of a push agent, in the column order of `push_head`.
 
-    `next_at` is 0 if no retry is planned; `busy`: it waits for a busy agent; `is_requeued`: it is a requeued dead
-    letter or a reminder."""
+    `next_at` is 0 if no retry is planned; `busy`: it waits for a busy agent; `is_requeued`: it is a requeued
+    dead letter or a reminder."""
 
     seq: int
     inbound_no: int
@@ -140,10 +186,11 @@ class PushAttempt(Struct, frozen=True):
 
 
 class PushBatch(NamedTuple):
-    """The pushes to an agent now, and when to check it again; None if it has no mail."""
+    """The pushes to an agent now, when to check it again (None: it has no mail), and what signs them."""
 
     pushes: list[PushAttempt]
     check_at: int | None
+    signer: PushSigner = UNSIGNED
 
 
 class PushResult(Struct, frozen=True):
@@ -171,6 +218,8 @@ class ReplyKind(StrEnum):
     """The agent will not do the work."""
     ACCEPTED = "taken"
     """The agent has the message and has not done the work."""
+    ASKED = "asked"
+    """The agent needs input or an authorization before it can do the work."""
     ERROR = "error"
     """The agent failed."""
 

@@ -53,6 +53,14 @@ class PushAccepted(Struct, frozen=True):
     at: int
 
 
+class QuestionAsked(Struct, frozen=True):
+    """An agent needs input or an authorization to go on with a delegation. Its delegator has the question."""
+
+    delegation_id: str
+    text: str
+    at: int
+
+
 class AnswerContent(Struct, frozen=True):
     """The content of an answer. `id` is its future row; `dedupe_key` and `content_hash` identify repetitions."""
 

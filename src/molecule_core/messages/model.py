@@ -4,39 +4,19 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from molecule_core.wire.schemas.activity import ActivityType
 from molecule_core.wire.schemas.envelope import Instructions
-
-TYPE_RECEIVE = "a2a_receive"
-TYPE_SEND = "a2a_send"
-KIND_USER = "canvas_user"
-KIND_PEER = "peer_agent"
-KIND_BROADCAST = "broadcast"
-KIND_UPLOAD = "chat_upload_receive"
-KIND_DELEGATION = "delegation"
-KIND_DELEGATION_RESULT = "delegation_result"
-KIND_APPROVAL_REQUEST, KIND_APPROVAL_DECISION = "approval_request", "approval_decision"
-KIND_SYSTEM = "system"
-TYPE_DELEGATION = "delegation"
-"""Type of the row in a workspace's own log for a delegation that it sent. Only the server writes it."""
-METHOD_DELEGATE, METHOD_DELEGATE_RESULT = "delegate", "delegate_result"
-"""Methods of that row, and of the row that brings the result."""
-METHOD_NOTIFY = "notify"
-METHOD_BROADCAST = "broadcast"
-METHOD_BROADCAST_SENT = "broadcast_sent"
-
-INTENT_REQUEST, INTENT_INFORM, INTENT_ACK = "request", "inform", "ack"
-"""Whether a message wants an answer: `request` does, `inform` and `ack` (a read confirmation) do not."""
 
 SUMMARY_LENGTH = 80
 
 LOGGABLE_TYPES = (
-    TYPE_SEND,
-    "task_update",
-    "agent_log",
-    "skill_promotion",
-    "memory_write",
-    "error",
-    "memory_write_global",
+    ActivityType.SEND,
+    ActivityType.TASK_UPDATE,
+    ActivityType.AGENT_LOG,
+    ActivityType.SKILL_PROMOTION,
+    ActivityType.MEMORY_WRITE,
+    ActivityType.ERROR,
+    ActivityType.MEMORY_WRITE_GLOBAL,
 )
 """Types that an agent may write into its own log. The server writes all others, for events that really happened."""
 LOG_STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "completed", "failed")
@@ -156,6 +136,11 @@ class Sender(Struct, frozen=True):
     user_id: str | None
     user_name: str | None
 
+    @classmethod
+    def of_workspace(cls, workspace_id: str) -> "Sender":
+        """Return a workspace as the sender."""
+        return cls(f"workspace:{workspace_id}", workspace_id, None, None)
+
 
 class MessageDraft(Struct, frozen=True):
     """A parsed message that is about to be sent."""
@@ -189,14 +174,16 @@ class UserNotice(Struct, frozen=True):
 class MessageReceipt(Struct, frozen=True):
     """The result of sending a message.
 
-    A repetition of the same message gets an equal receipt, except for `expects_reply` (a push agent will answer) and
-    `held_until` (microseconds: how long this request waits for that answer)."""
+    A repetition of the same message gets an equal receipt, except for `expects_reply` (a push agent will answer),
+    `held_until` (microseconds: how long this request waits for that answer) and `answered_id` (the message that a
+    notice to the user answered; empty: none)."""
 
     activity_id: str
     context_id: str
     created_at: int
     expects_reply: bool = False
     held_until: int = 0
+    answered_id: str = ""
 
 
 class BroadcastDraft(Struct, frozen=True):
@@ -244,7 +231,7 @@ class ActivityFilters(Struct, frozen=True):
     @property
     def is_whole_inbox(self) -> bool:
         """Return whether every inbound row matches."""
-        return self.activity_type in (None, TYPE_RECEIVE) and not (
+        return self.activity_type in (None, ActivityType.RECEIVE) and not (
             self.source or self.peer_id or self.since or self.before
         )
 
@@ -312,15 +299,7 @@ class InboxRange(Struct, frozen=True):
     last: InboxPosition
 
 
-# Delivery ticks, as the sender sees them; `stored` is derived from the message itself.
-STORED, WAKE_ASKED, DELIVERED, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
-ANSWERED, DECLINED, ANSWERED_OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
-"""Ticks about the answer."""
 UNMENTIONED_FILE_TIMER = "unmentioned-file"
 """Kind of the timer that checks whether any message mentions a file; its key is `organisation/file`."""
-EXPIRY_TIMER = "expiry"
+MESSAGE_EXPIRY_TIMER = "expiry"
 """Kind of the timer that expires a message; its key is the message id."""
-# Reasons for giving up a message.
-EXPIRED, UNREACHABLE, REFUSED = "expired", "unreachable", "refused"
-# States of a dead letter.
-REQUEUED, HANDLED, DISCARDED = "requeued", "handled", "discarded"

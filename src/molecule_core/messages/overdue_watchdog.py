@@ -1,7 +1,7 @@
 """Watches open obligations: reminds the agent once, then marks the message as overdue.
 
 One timer per workspace with open obligations, never one per message; server/composition.py registers the handler of
-these timers. See docs/obligations.md."""
+these timers. See docs/explanation/obligations.md."""
 
 from collections.abc import Generator
 from enum import StrEnum
@@ -13,26 +13,22 @@ from msgspec.structs import replace
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.delivery_log import Statement
-from molecule_core.messages.delivery_state import DeliveryNote
+from molecule_core.messages.delivery_state import DeadLetterState, DeliveryNote
 from molecule_core.messages.inbox.acks import ack_rows, inbox_keys, load_inbox, save_claim, save_inbox
-from molecule_core.messages.model import REQUEUED, InboxClaim, InboxPosition, InboxState
+from molecule_core.messages.model import InboxClaim, InboxPosition, InboxState
 from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.obligations.model import (
     NO_REMINDER,
     OVERDUE_TIMER,
-    MessageChanges,
     Obligation,
-    add_changes,
-    defer_reply,
-    mark_missed,
     obligation_key,
     reply_due_at,
 )
+from molecule_core.messages.obligations.transitions import defer_reply, mark_missed
 from molecule_core.messages.reply_wait import clear_wait
-from molecule_core.org.model import PUSH, Heartbeat, Workspace, WorkspaceStatus
+from molecule_core.org.model import Heartbeat, Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, Statement, StepRequest, Store, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 
@@ -77,10 +73,10 @@ def is_at_work(
     """Return whether work on a message is visible.
 
     Its push is running, or the agent reported recently that it is busy, which counts for a limited time after delivery.
-    A paused agent counts as working, since it has no time to answer."""
-    if workspace.status is WorkspaceStatus.PAUSED:
+    A paused or limited agent counts as working, since it has no time to answer."""
+    if workspace.holds_mail(now):
         return True
-    if workspace.delivery_mode == PUSH and claim is not None and claim.acked_at is None and claim.lease_until > now:
+    if workspace.uses_push and claim is not None and claim.acked_at is None and claim.lease_until > now:
         return True
     return rules.is_busy(heartbeat, now, limits) and now < obligation.handed_at + limits.reply_work_seconds * SECOND
 
@@ -128,28 +124,24 @@ class OverdueWatchdog:
         if workspace is None or workspace.removed:
             return WriteSet(None, [cancel_timer(OVERDUE_TIMER, workspace_id)])
         # Obligations opened since the timer fired assumed that it was still pending; from now on they set their own.
-        written: WriteSet[None] = WriteSet(None, [], after_commit=partial(self._ledger.timer_fired, workspace_id))
+        written = WriteSet(None, after_commit=partial(self._ledger.timer_fired, workspace_id))
         inbox = yield from load_inbox(workspace_id)
         answered_reminders = (
-            (yield ReadQuery("vain_reminders", {"workspace_id": workspace_id})) if inbox.requeued else []
+            (yield ReadQuery("obsolete_reminders", {"workspace_id": workspace_id})) if inbox.requeued else []
         )
-        now, is_pushed = self._clock.now(), workspace.delivery_mode == PUSH
+        now, is_pushed = self._clock.now(), workspace.uses_push
         # A running push records its own outcome; check it then.
         in_flight = [until for *_, until in answered_reminders if is_pushed and until > now]
         settled_reminders = [
             InboxPosition(*position) for *position, until in answered_reminders if not (is_pushed and until > now)
         ]
         if settled_reminders:
-            _, writes = yield from ack_rows(workspace_id, inbox, [], settled_reminders, now)
-            written.writes += writes
+            written += yield from ack_rows(workspace_id, inbox, [], settled_reminders, now)
         due = (yield ReadQuery("next_obligation_due", {"workspace_id": workspace_id}))[0][0]
         next_due = min([*in_flight, *([] if due is None else [due])], default=None)
         if next_due is None:
-            written.writes.append(cancel_timer(OVERDUE_TIMER, workspace_id))
-        else:
-            written.writes.append(set_timer(OVERDUE_TIMER, workspace_id, next_due))
-            written.notify = (TIMERS_KEY,)
-        return written
+            return written + WriteSet(None, [cancel_timer(OVERDUE_TIMER, workspace_id)])
+        return written + WriteSet(None, [set_timer(OVERDUE_TIMER, workspace_id, next_due)], notify=(TIMERS_KEY,))
 
     def _decide_due(self, workspace_id: str, sources: frozenset[str | None]) -> CommandSteps[None]:
         workspace, now = self._org.workspace(workspace_id), self._clock.now()
@@ -161,46 +153,46 @@ class OverdueWatchdog:
         can_remind = self._ledger.instruction_builder is not None and not (
             yield ReadQuery("reminders_under_way", workspace_key)
         )
-        written: WriteSet[None] = WriteSet(None, [], [], (org_key(workspace.org_id),))
+        written = WriteSet(None, notify=(org_key(workspace.org_id),))
         for obligation in (each for each in map(_to_obligation, due) if each.source_id in sources):
-            records = yield ReadQuery("handout", {**workspace_key, "seq": obligation.seq})
+            records = yield ReadQuery("claim_of_row", {**workspace_key, "seq": obligation.seq})
             claim = InboxClaim(*records[0]) if records else None
             is_working = is_at_work(
                 obligation, claim, workspace, self._org.last_heartbeat(workspace_id), now, self._limits
             )
             step = next_step(obligation, is_working=is_working, can_remind=can_remind)
             if step is NextStep.OVERDUE:
-                inbox, changes = yield from self._mark_overdue(obligation, claim, inbox, now)
+                changes = yield from self._mark_overdue(obligation, claim, inbox, now)
             elif step is NextStep.REMIND:
-                inbox, changes = yield from self._schedule_reminder(obligation, claim, inbox, workspace, now)
+                changes = yield from self._schedule_reminder(obligation, claim, inbox, workspace, now)
                 can_remind = False
             else:
                 reminded_at = obligation.reminded_at if step is NextStep.EXTEND else NO_REMINDER
-                changes = MessageChanges(
-                    [defer_reply(obligation, reply_due_at(workspace, self._limits, now), reminded_at)], []
-                )
-            add_changes(written, changes)
+                begins_at = max(now, workspace.limited_until or 0)  # the time to answer begins when a limit ends
+                due_at = reply_due_at(workspace, self._limits, begins_at)
+                changes = WriteSet(inbox, [defer_reply(obligation, due_at, reminded_at)])
+            inbox, written = changes.result, written + changes
         return written
 
     def _mark_overdue(
         self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, now: int
-    ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
+    ) -> CommandSteps[InboxState]:
         """Mark an obligation as overdue and withdraw its unclaimed reminder, which would only be one more wake-up."""
-        changes = self._ledger.mark_overdue(obligation, now)
+        overdue = self._ledger.mark_overdue(obligation, now)
         if (
             not obligation.reminded_at
             or claim is None
             or not claim.requeued
             or (yield from _was_dead_letter(obligation))
         ):
-            return inbox, changes
+            return overdue.returning(inbox)
         position = InboxPosition(obligation.seq, claim.attempt, obligation.inbound_no)
-        inbox, withdraw_writes = yield from ack_rows(obligation.workspace_id, inbox, [], [position], now)
-        return inbox, changes._replace(writes=[*changes.writes, *withdraw_writes])
+        withdrawn = yield from ack_rows(obligation.workspace_id, inbox, [], [position], now)
+        return overdue.returning(withdrawn.result) + withdrawn
 
     def _schedule_reminder(
         self, obligation: Obligation, claim: InboxClaim | None, inbox: InboxState, workspace: Workspace, now: int
-    ) -> Generator[StepRequest, Any, tuple[InboxState, MessageChanges]]:
+    ) -> CommandSteps[InboxState]:
         """Deliver a message again as a reminder.
 
         An acknowledged one is requeued like a dead letter; a claimed one is released."""
@@ -216,13 +208,13 @@ class OverdueWatchdog:
             attempt = claim.attempt if claim is not None else (yield from _load_attempts(obligation))
             inbox = replace(inbox, requeued=inbox.requeued + 1)
             row = {"workspace_id": workspace.id, "seq": obligation.seq}
-            writes += [("requeue_handout", {**row, "attempt": max(1, attempt)}), save_inbox(workspace.id, inbox)]
+            writes += [("requeue_row", {**row, "attempt": max(1, attempt)}), save_inbox(workspace.id, inbox)]
             writes += [("forget_push", row), clear_wait(obligation.activity_id)]
         notify: tuple[str, ...] = (log_key(workspace.id),)
-        if workspace.delivery_mode == PUSH:
-            writes.append(("wake_target", {"workspace_id": workspace.id, "due": now}))
+        if workspace.uses_push:
+            writes.append(("schedule_push_check", {"workspace_id": workspace.id, "due": now}))
             notify += (PUSHES_KEY,)
-        return inbox, MessageChanges(writes, [], notify)
+        return WriteSet(inbox, writes, notify=notify)
 
 
 def _to_obligation(row: Any) -> Obligation:
@@ -237,11 +229,11 @@ def _load_attempts(obligation: Obligation) -> Generator[StepRequest, Any, int]:
         "widest": rules.MAX_RANGE_WIDTH,
         "most": 1,
     }
-    rows = yield ReadQuery("handovers_of", query)
+    rows = yield ReadQuery("deliveries_of", query)
     return max((DeliveryNote(*row).attempt for row in rows), default=0)
 
 
 def _was_dead_letter(obligation: Obligation) -> Generator[StepRequest, Any, bool]:
     """Return whether the message is requeued because a person requeued the dead letter."""
     rows = yield ReadQuery("was_dead_letter", {"workspace_id": obligation.workspace_id, "seq": obligation.seq})
-    return bool(rows) and rows[0][0] == REQUEUED
+    return bool(rows) and rows[0][0] == DeadLetterState.REQUEUED

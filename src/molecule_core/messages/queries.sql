@@ -8,7 +8,7 @@ SELECT max(seq) FROM activities WHERE workspace_id = :key;
 -- the highest inbound number in the inbox of a workspace
 SELECT inbound_no FROM activities WHERE workspace_id = :key AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
--- name: find_twin
+-- name: message_by_dedupe_key
 -- the message that a sender sent under a dedupe key
 SELECT id, context_id, created_at, content_hash FROM activities WHERE sender = :sender AND dedupe_key = :dedupe_key;
 
@@ -26,7 +26,7 @@ INSERT INTO activities (
     :trace_parent, :chain_no, :small_talk
 );
 
--- name: place_of_activity
+-- name: position_of_activity
 -- the position of a row in the log of a workspace, and its kind
 SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;
 
@@ -105,7 +105,7 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
     WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
-    WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
     ELSE 'stored'
 END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
     o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
@@ -130,7 +130,7 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
     WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
-    WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
     ELSE 'stored'
 END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
     o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
@@ -178,6 +178,32 @@ UPDATE files SET acked_at = :acked_at WHERE id = :id AND acked_at IS NULL;
 -- name: delete_file
 -- delete a file
 DELETE FROM files WHERE id = :id;
+
+-- name: storage_usage
+-- bytes of bodies and files of an organisation and of one of its workspaces
+SELECT CAST(coalesce(sum(body_bytes), 0) AS BIGINT), CAST(coalesce(sum(file_bytes), 0) AS BIGINT),
+    CAST(coalesce(sum(CASE WHEN workspace_id = :workspace_id THEN body_bytes END), 0) AS BIGINT),
+    CAST(coalesce(sum(CASE WHEN workspace_id = :workspace_id THEN file_bytes END), 0) AS BIGINT)
+FROM storage_usage WHERE org_id = :org_id;
+
+-- name: add_usage
+-- add to the bytes of a workspace; negative numbers subtract
+INSERT INTO storage_usage (org_id, workspace_id, body_bytes, file_bytes)
+VALUES (:org_id, :workspace_id, :body_bytes, :file_bytes)
+ON CONFLICT (org_id, workspace_id) DO UPDATE SET
+    body_bytes = storage_usage.body_bytes + excluded.body_bytes,
+    file_bytes = storage_usage.file_bytes + excluded.file_bytes;
+
+-- name: forget_empty_usage
+-- delete the counters of a workspace that stores nothing
+DELETE FROM storage_usage
+WHERE org_id = :org_id AND workspace_id = :workspace_id AND body_bytes <= 0 AND file_bytes <= 0;
+
+-- name: row_sizes
+-- the sizes of a range of log rows, with the answers to their pushes
+SELECT a.seq, a.size + coalesce(octet_length(p.answer), 0)
+FROM activities a LEFT JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq
+WHERE a.workspace_id = :workspace_id AND a.seq >= :first AND a.seq <= :last;
 
 -- name: inbox_state
 -- the ack state of an inbox
@@ -228,22 +254,50 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- the end of the first lease in a workspace
 SELECT min(lease_until) FROM handouts WHERE workspace_id = :workspace_id AND acked_at IS NULL;
 
--- name: handout
+-- name: hold_leases
+-- extend the current leases in a workspace to a time; those that an earlier limit has extended get this time too
+UPDATE handouts SET lease_until = :until WHERE workspace_id = :workspace_id AND acked_at IS NULL
+    AND lease_until > :now AND (lease_until < :until OR lease_until = :before);
+
+-- name: shorten_held_leases
+-- end leases that a limit has extended to a time at an earlier one
+UPDATE handouts SET lease_until = :until
+WHERE workspace_id = :workspace_id AND acked_at IS NULL AND lease_until = :held_until AND lease_until > :until;
+
+-- name: claim_of_row
 -- the claim or single ack of a row
 SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: handouts_upto
+-- name: claims_upto
 -- claims and single acks of the rows up to a position
 SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq ORDER BY seq;
 
--- name: save_handout
+-- name: save_claim
 -- store a claim or a single ack of a row
 INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at)
 VALUES (:workspace_id, :seq, :attempt, :lease_until, :acked_at)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
     attempt = excluded.attempt, lease_until = excluded.lease_until, acked_at = excluded.acked_at;
 
--- name: forget_handouts
+-- name: claim_row
+-- store a claim of a row; unread: the claimer keeps it until its model reads it. What was read once stays read
+INSERT INTO handouts (workspace_id, seq, attempt, lease_until, unread)
+VALUES (:workspace_id, :seq, :attempt, :lease_until, :unread)
+ON CONFLICT (workspace_id, seq) DO UPDATE SET
+    attempt = excluded.attempt, lease_until = excluded.lease_until, acked_at = NULL,
+    unread = CASE WHEN handouts.attempt = 0 OR handouts.unread = 1 THEN excluded.unread ELSE 0 END;
+
+-- name: unread_claim
+-- the position of a claimed message that its model has not read, by the attempt of its claim
+SELECT h.seq, h.attempt, a.inbound_no FROM activities a
+JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+WHERE a.id = :id AND a.workspace_id = :workspace_id AND h.attempt = :attempt AND h.unread = 1 AND h.acked_at IS NULL;
+
+-- name: mark_claim_read
+-- record that the model has read a claimed message
+UPDATE handouts SET unread = 0 WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_acknowledged_claims
 -- delete the claims below the ack floor, except of requeued rows
 DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq AND requeued = 0;
 
@@ -264,7 +318,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
     AND (CAST(:before AS BIGINT) IS NULL OR r.created_at < :before)
 ORDER BY r.seq;
 
--- name: waiting_mail
+-- name: unacknowledged_messages
 -- senders and times of the first unacknowledged messages of an inbox, oldest first
 SELECT r.source_id, r.created_at
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
@@ -273,7 +327,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
     AND h.acked_at IS NULL AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
 ORDER BY r.seq LIMIT :count;
 
--- name: untaken_mail
+-- name: unclaimed_requests
 -- how many requests in an inbox wait to be picked up (up to `count`), and since when the first does: its arrival, the end of its last lease, or its death; rows leased after `since` are not counted; `paused` = 0 leaves out what the overdue watchdog watches
 SELECT count(*), min(w.at) FROM (
     SELECT * FROM (
@@ -326,7 +380,7 @@ SELECT count(*) FROM (
     ORDER BY r.seq LIMIT :most
 ) before;
 
--- name: handled_behind
+-- name: rows_above_ack_floor
 -- the first inbox rows above the ack floor, and whether each is acknowledged; requeued rows count as acknowledged
 SELECT r.seq, CASE WHEN h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 THEN 0 ELSE 1 END
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
@@ -334,7 +388,7 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq LIMIT :count;
 
 -- name: requeued_rows
--- unclaimed requeued rows below the ack floor, with the columns of `claimable` and the bytes up to each
+-- unclaimed requeued rows after a position and below the ack floor, with the columns of `claimable` and the bytes up to each
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt + 1, w.upto
@@ -342,40 +396,41 @@ FROM (
     SELECT p.seq, p.attempt, p.size, CAST(sum(p.size) OVER (ORDER BY p.seq) AS BIGINT) AS upto FROM (
         SELECT h.seq, h.attempt, r.size
         FROM handouts h JOIN activities r ON r.workspace_id = h.workspace_id AND r.seq = h.seq
-        WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
+        WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq > :after AND h.seq <= :seq
+            AND h.lease_until <= :now
         ORDER BY h.seq LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 WHERE w.upto - w.size < :page_bytes ORDER BY a.seq;
 
--- name: requeued_handouts
+-- name: all_requeued_rows
 -- all requeued rows of an inbox
 SELECT h.seq, h.attempt, h.lease_until, h.acked_at, h.requeued, h.shown_behind, a.inbound_no
 FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
 WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY h.seq;
 
--- name: requeue_handout
+-- name: requeue_row
 -- requeue a row; its attempts are counted on
-INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at, requeued, shown_behind)
-VALUES (:workspace_id, :seq, :attempt, 0, NULL, 1, NULL)
+INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at, requeued, shown_behind, unread)
+VALUES (:workspace_id, :seq, :attempt, 0, NULL, 1, NULL, 1)
 ON CONFLICT (workspace_id, seq) DO UPDATE SET
-    attempt = excluded.attempt, lease_until = 0, acked_at = NULL, requeued = 1, shown_behind = NULL;
+    attempt = excluded.attempt, lease_until = 0, acked_at = NULL, requeued = 1, shown_behind = NULL, unread = 1;
 
--- name: show_handout
+-- name: mark_requeued_row_delivered
 -- record the delivery of a requeued row to a reader by cursor
-UPDATE handouts SET attempt = :attempt, shown_behind = :cursor WHERE workspace_id = :workspace_id AND seq = :seq;
+UPDATE handouts SET attempt = :attempt, shown_behind = :cursor, unread = 0 WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: settle_handout
+-- name: ack_requeued_row
 -- acknowledge a requeued row
 UPDATE handouts SET acked_at = :now, requeued = 0, shown_behind = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: note_handover
+-- name: record_delivery
 -- record a delivery tick for a range of an inbox
 INSERT INTO handovers (workspace_id, first_no, last_no, tick, attempt, at, reason)
 VALUES (:workspace_id, :first_no, :last_no, :tick, :attempt, :at, :reason);
 
--- name: handovers_of
+-- name: deliveries_of
 -- the ticks of one inbox position, with the first and the `most` newest deliveries; no range is wider than `widest`
 SELECT tick, at, attempt, reason FROM (
     SELECT tick, at, attempt, reason,
@@ -383,7 +438,7 @@ SELECT tick, at, attempt, reason FROM (
     FROM handovers
     WHERE workspace_id = :workspace_id AND first_no <= :no AND first_no > :no - :widest AND last_no >= :no
 ) h
-WHERE tick <> 'handed_over' OR place = 1 OR place > found - :most
+WHERE tick NOT IN ('in_inbox', 'handed_over') OR place = 1 OR place > found - :most
 ORDER BY at, attempt;
 
 -- name: message_state
@@ -415,7 +470,7 @@ UPDATE dead_letters SET state = :state WHERE workspace_id = :workspace_id AND se
 -- the dead-letter state of a row, if it was ever given up
 SELECT state FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: came_again
+-- name: delivered_out_of_order
 -- one row or more if a row was delivered out of order: as a dead letter or a reminder
 SELECT 1 FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq
 UNION ALL
@@ -437,11 +492,11 @@ WHERE d.org_id = :org_id AND d.state = 'dead'
         OR (d.died_at = :died_at AND d.activity_id < :activity_id))
 ORDER BY d.died_at DESC, d.activity_id DESC LIMIT :count;
 
--- name: dead_letter_place
+-- name: position_of_dead_letter
 -- the position of a dead letter in its page
 SELECT died_at, activity_id FROM dead_letters WHERE activity_id = :activity_id AND org_id = :org_id;
 
--- name: wake_target
+-- name: schedule_push_check
 -- schedule the check of a push agent, at a time or the earlier one already set
 INSERT INTO push_targets (workspace_id, due) VALUES (:workspace_id, :due)
 ON CONFLICT (workspace_id) DO UPDATE SET
@@ -494,7 +549,7 @@ ORDER BY r.seq LIMIT :count;
 -- delete the push state of a message, so that its next push counts as the first
 DELETE FROM pushes WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: hold_answer
+-- name: save_answer_wait
 -- store the wait of a sender for an answer; of several requests the longest wait counts
 INSERT INTO answer_waits (activity_id, until) VALUES (:id, :until)
 ON CONFLICT (activity_id) DO UPDATE SET
@@ -508,6 +563,10 @@ SELECT until FROM answer_waits WHERE activity_id = :id;
 -- delete the wait for the answer to a message
 DELETE FROM answer_waits WHERE activity_id = :id;
 
+-- name: resume_pushes
+-- let pushes that were deferred to a time be made now
+UPDATE pushes SET next_at = :now WHERE workspace_id = :workspace_id AND next_at = :until;
+
 -- name: start_push
 -- mark a message as being pushed now
 UPDATE pushes SET next_at = 0, busy = 0 WHERE workspace_id = :workspace_id AND seq = :seq;
@@ -519,18 +578,18 @@ SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM activities a WHERE a.workspace_id = :workspace_id AND a.seq = :seq;
 
--- name: seat_told
+-- name: last_instructions
 -- the instructions that an agent saw last
 SELECT template, facts, missed FROM instruction_seats WHERE workspace_id = :workspace_id;
 
--- name: save_seat_told
+-- name: save_last_instructions
 -- store the instructions that an agent saw last
 INSERT INTO instruction_seats (workspace_id, template, facts, missed)
 VALUES (:workspace_id, :template, :facts, :missed)
 ON CONFLICT (workspace_id) DO UPDATE SET
     template = excluded.template, facts = excluded.facts, missed = excluded.missed;
 
--- name: forget_seat_told
+-- name: forget_last_instructions
 -- forget the instructions that an agent saw, so that it gets full ones again
 DELETE FROM instruction_seats WHERE workspace_id = :workspace_id;
 
@@ -542,7 +601,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
     failures = excluded.failures, next_at = excluded.next_at, busy = excluded.busy, noted_at = excluded.noted_at,
     last_error = excluded.last_error, answer = excluded.answer, answered_at = excluded.answered_at;
 
--- name: activity_told
+-- name: activity_for_event
 -- a row as its event carries it; bodies above a size are left out
 SELECT id, seq, activity_type, chat, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
     CASE WHEN chat = 1 OR size <= :most THEN request_body END, CASE WHEN size <= :most THEN response_body END,
@@ -661,7 +720,7 @@ ORDER BY chain_no LIMIT :count;
 -- the stored response of a row
 SELECT response_body FROM activities WHERE id = :id;
 
--- name: log_front
+-- name: oldest_rows
 -- the oldest rows of a log after a position, with the columns that retention needs
 SELECT a.seq, a.id, a.created_at, a.inbound_no, a.chat, a.method,
     CASE WHEN d.state IN ('dead', 'requeued') OR h.requeued = 1 OR EXISTS (
@@ -682,7 +741,7 @@ WHERE a.workspace_id = :workspace_id AND a.seq >= :first AND a.seq <= :last;
 -- delete the file mentions of a row
 DELETE FROM file_mentions WHERE activity_id = :id;
 
--- name: forget_handout
+-- name: forget_claim
 -- delete the claim of a row
 DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 
@@ -690,11 +749,11 @@ DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 -- delete the dead letter of a row
 DELETE FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
 
--- name: forget_handovers
+-- name: forget_deliveries
 -- delete the ticks of inbox rows up to a number
 DELETE FROM handovers WHERE workspace_id = :workspace_id AND last_no <= :upto_no;
 
--- name: forget_every_handover
+-- name: forget_every_delivery
 -- delete all ticks of an inbox
 DELETE FROM handovers WHERE workspace_id = :workspace_id;
 
@@ -718,7 +777,7 @@ DELETE FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
 -- delete the inbox of a workspace that was removed long ago
 DELETE FROM inboxes WHERE workspace_id = :workspace_id;
 
--- name: forget_every_handout
+-- name: forget_every_claim
 -- delete its claims
 DELETE FROM handouts WHERE workspace_id = :workspace_id;
 
@@ -727,11 +786,23 @@ DELETE FROM handouts WHERE workspace_id = :workspace_id;
 DELETE FROM read_marks WHERE workspace_id = :workspace_id;
 
 -- name: inbox_unhandled
--- the number of unacknowledged messages of an inbox
+-- the number of unacknowledged messages of an inbox, and of its requeued dead letters
 SELECT coalesce((
     SELECT inbound_no FROM activities
     WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1
-), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0);
+), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0),
+    coalesce((SELECT requeued FROM inboxes WHERE workspace_id = :workspace_id), 0);
+
+-- name: overdue_count
+-- the number of overdue messages of an organisation's active workspaces; the condition in brackets is that of the index
+SELECT count(*) FROM obligations
+WHERE org_id = :org_id AND state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL)
+    AND overdue_at IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM workspaces s WHERE s.id = obligations.workspace_id AND s.removed_at IS NOT NULL);
+
+-- name: dead_letter_count
+-- the number of dead letters of an organisation
+SELECT count(*) FROM dead_letters WHERE org_id = :org_id AND state = 'dead';
 
 -- name: open_obligation
 -- open an obligation for a delivered message; again, if an earlier delivery was undone
@@ -754,7 +825,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
     tokens = coalesce(excluded.tokens, obligations.tokens)
 WHERE obligations.state = 'open';
 
--- name: open_passed
+-- name: open_obligations_read_by_cursor
 -- open obligations for requests that a reader passed without a claim, except for dead letters and requeued ones; again, if an earlier delivery was undone
 INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
 SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
@@ -770,7 +841,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET handed_at = excluded.handed_at, du
 WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.overdue_at IS NULL
     AND obligations.reminded_at IS NULL AND excluded.due_at IS NOT NULL;
 
--- name: delegations_passed
+-- name: unclaimed_delegation_messages
 -- unacknowledged delegation messages of a range that are not in progress: never delivered, or released since
 SELECT a.id, CASE WHEN h.attempt > 0 THEN h.attempt ELSE 1 END
 FROM activities a
@@ -806,7 +877,7 @@ SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.h
 FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
 WHERE o.workspace_id = :workspace_id AND o.seq = :seq;
 
--- name: owed_to_user
+-- name: obligation_to_user
 -- the obligation that an answer to the user closes: of the named message, else the newest open one that is not about an approval
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
@@ -826,7 +897,7 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
     )
 );
 
--- name: owed_to_peer
+-- name: obligation_to_peer
 -- the same for an answer to a peer
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
@@ -846,7 +917,15 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
     )
 );
 
--- name: asked_in_vain
+-- name: open_requests_of_peer
+-- the oldest open obligations to one peer that a text can answer, with the text's beginning
+SELECT o.seq, o.activity_id, o.source_id, q.context_id, q.kind, q.summary
+FROM obligations o JOIN activities q ON q.workspace_id = o.workspace_id AND q.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.state = 'open' AND o.source_id = :source_id
+    AND (q.kind IS NULL OR q.kind NOT IN ('approval_request', 'approval_decision'))
+ORDER BY o.seq LIMIT :most;
+
+-- name: unanswered_requests
 -- unanswered plain requests of an inbox, delivered or not: per sending workspace their number and the `most` newest, newest first (CROSS JOIN: SQLite starts with the few requeued rows)
 SELECT n.source_id, n.found, n.id, n.created_at
 FROM (
@@ -873,7 +952,7 @@ FROM (
     WHERE u.kind IS NULL OR u.kind NOT IN ('delegation', 'approval_request', 'approval_decision')
 ) n WHERE n.place <= :most ORDER BY n.seq DESC;
 
--- name: asked
+-- name: inbox_message
 -- an inbox message with the columns that an answer needs
 SELECT id, org_id, workspace_id, source_id, context_id, seq, inbound_no, intent, kind
 FROM activities WHERE workspace_id = :workspace_id AND seq = :seq AND inbound_no IS NOT NULL;
@@ -888,7 +967,7 @@ WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 -- store the row of the answer that closed an obligation
 UPDATE obligations SET answer_id = :answer_id WHERE workspace_id = :workspace_id AND seq = :seq AND answer_id IS NULL;
 
--- name: put_off_obligation
+-- name: postpone_obligation
 -- set a later due time
 UPDATE obligations SET due_at = :due_at, reminded_at = :reminded_at
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
@@ -903,6 +982,11 @@ WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND reminde
 UPDATE obligations SET overdue_at = :now, due_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
+-- name: note_failure
+-- note why the agent's work on a message failed
+UPDATE obligations SET reason = :reason
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
 -- name: keep_draft
 -- store a draft of an answer
 UPDATE obligations SET draft = :draft, outside_at = coalesce(outside_at, :now)
@@ -913,12 +997,12 @@ WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 UPDATE obligations SET draft = NULL, outside_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
--- name: forget_owed
+-- name: forget_unanswerable_obligation
 -- delete the obligation of a message that was given up, since no agent could answer it
 DELETE FROM obligations
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL AND outside_at IS NULL;
 
--- name: rest_obligation
+-- name: suspend_obligation
 -- suspend the obligation of a message that was given up and has an outside answer, until its next delivery
 UPDATE obligations SET due_at = NULL, reminded_at = NULL
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL;
@@ -932,6 +1016,11 @@ FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.se
 WHERE o.workspace_id = :workspace_id AND o.state = 'open' AND o.due_at <= :now
 ORDER BY o.due_at, o.seq LIMIT :count;
 
+-- name: shift_due_times
+-- shift the due times of a workspace's open obligations
+UPDATE obligations SET due_at = due_at + CAST(:microseconds AS BIGINT)
+WHERE workspace_id = :workspace_id AND state = 'open' AND due_at IS NOT NULL AND overdue_at IS NULL;
+
 -- name: next_obligation_due
 -- the next due time of a workspace's obligations
 SELECT min(due_at) FROM obligations WHERE workspace_id = :workspace_id AND state = 'open';
@@ -941,7 +1030,7 @@ SELECT min(due_at) FROM obligations WHERE workspace_id = :workspace_id AND state
 SELECT seq FROM obligations
 WHERE workspace_id = :workspace_id AND state = 'open' AND reminded_at > 0 AND overdue_at IS NULL LIMIT 1;
 
--- name: vain_reminders
+-- name: obsolete_reminders
 -- reminders that wait for delivery although their message was answered
 SELECT h.seq, h.attempt, a.inbound_no, h.lease_until
 FROM handouts h
@@ -994,12 +1083,12 @@ FROM (
 JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
 WHERE w.before < :page_bytes ORDER BY o.handed_at DESC, o.activity_id DESC;
 
--- name: obligation_place
+-- name: position_of_obligation
 -- the position of an obligation in such a page
 SELECT o.handed_at, o.seq, o.workspace_id, o.org_id
 FROM activities a JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq WHERE a.id = :activity_id;
 
--- name: miss_seat
+-- name: record_missed_request
 -- record that an agent left a message unanswered
 UPDATE instruction_seats SET missed = 1 WHERE workspace_id = :workspace_id;
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -15,25 +15,26 @@ from molecule_core.messages.chat_view import (
     message_parts,
     question_options,
     stored_message,
-    text_of,
     to_chat_head,
     to_chat_message,
 )
-from molecule_core.messages.model import (
-    KIND_USER,
-    METHOD_NOTIFY,
-    TYPE_RECEIVE,
-    ActivityFilters,
-    ActivityPageRow,
-    InboxState,
-    LivePayload,
-)
+from molecule_core.messages.model import ActivityFilters, ActivityPageRow, InboxState, LivePayload
+from molecule_core.messages.rules import text_of
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.wire.schemas.activity import ActivityRow, ChatPage, MailSender, WaitingMail, attachments_of
+from molecule_core.wire.schemas.activity import (
+    ActivityMethod,
+    ActivityRow,
+    ActivityType,
+    ChatPage,
+    MailSender,
+    MessageKind,
+    WaitingMail,
+    attachments_of,
+)
 from molecule_core.wire.schemas.events import ActivityPayload, AgentMessagePayload
 from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
 
@@ -48,6 +49,14 @@ _NEWEST = (1 << 62) - 1
 _AFTER_ALL_LEASES = (1 << 62) - 1
 
 
+class InboxTotals(NamedTuple):
+    """Unacknowledged messages of inboxes: in total, in the fullest one, and the workspaces that have any."""
+
+    total: int
+    largest: int
+    workspace_ids: list[str]
+
+
 class MessageReader:
     """Reads pages of activity and chat, and converts them for clients."""
 
@@ -60,13 +69,13 @@ class MessageReader:
 
     async def find_seq(self, workspace_id: str, activity_id: str) -> int | None:
         """Return the `seq` of a row in the log of a workspace; None if the log has no such row."""
-        rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+        rows = await self._store.rows("position_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         return rows[0][0] if rows else None
 
     async def has_sent(self, workspace_id: str, message_id: str) -> bool:
         """Return whether a workspace has sent a message with this id: another one is a repetition or rejected."""
         key = {"sender": f"workspace:{workspace_id}", "dedupe_key": message_id}
-        return bool(await self._store.rows("find_twin", key))
+        return bool(await self._store.rows("message_by_dedupe_key", key))
 
     async def list_newest(
         self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0, skip_dead: bool = False
@@ -93,24 +102,26 @@ class MessageReader:
         `page_bytes`: bytes left in the page (None: all). `skip_dead`: leave out dead letters without counting them."""
         if page_bytes is None:
             page_bytes = self._limits.page_bytes
-        if filters.activity_type == TYPE_RECEIVE and filters.is_whole_inbox:
+        if filters.activity_type == ActivityType.RECEIVE and filters.is_whole_inbox:
             cursor_params = partial(self._inbox_after, workspace_id, seq, count, page_bytes, skip_dead)
             return await self._wait_for_rows(workspace_id, cursor_params, wait)
         page = {**self._page_params(workspace_id, filters, count, skip_dead), "page_bytes": page_bytes, "seq": seq}
         return await self._wait_for_rows(workspace_id, partial(self._load_rows, "activity_after", page), wait)
 
-    async def list_unacked(self, workspace_id: str, count: int, now: int) -> list[ActivityPageRow]:
-        """List unacknowledged messages, claimed or not, oldest first."""
+    async def list_unacked(self, workspace_id: str, count: int, now: int, after: int = 0) -> list[ActivityPageRow]:
+        """List unacknowledged messages after a position, claimed or not, oldest first."""
         states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
         inbox = InboxState(*states[0]) if states else InboxState()
         page_bytes = self._limits.page_bytes
         page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count, "page_bytes": page_bytes}
-        found = await self._store.rows("requeued_rows", {**page, "now": _AFTER_ALL_LEASES}) if inbox.requeued else []
+        below_floor = {**page, "now": _AFTER_ALL_LEASES, "after": after}
+        found = await self._store.rows("requeued_rows", below_floor) if inbox.requeued else []
         requeued_rows, page_bytes = split_requeued_page(found, page_bytes)
         # `requeued_rows` counts the next attempt; this page shows the last one.
         before = [replace(row, attempt=(row.attempt or 0) - 1 or None) for row in requeued_rows]
         if page_bytes <= 0:
             return before
+        page["seq"] = max(after, inbox.acked_seq)
         rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": page_bytes})
         return [*before, *(ActivityPageRow(*row) for row in rows)][:count]
 
@@ -138,11 +149,11 @@ class MessageReader:
         if wait <= 0:
             return await find()
 
-        async def look() -> Poll[list[ActivityPageRow]]:
+        async def poll_rows() -> Poll[list[ActivityPageRow]]:
             self._org.active_workspace(workspace_id)  # it may have been removed during the wait
             return Poll(await find() or None)
 
-        return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []
+        return await self._wakeups.wait_until(log_key(workspace_id), poll_rows, wait) or []
 
     def _page_params(
         self, workspace_id: str, filters: ActivityFilters, count: int, skip_dead: bool
@@ -226,14 +237,14 @@ class MessageReader:
     async def live_payloads(self, activity_ids: list[str]) -> dict[str, LivePayload]:
         """Return the live-event payloads of rows, by id."""
         queries: list[Params] = [{"id": each, "most": _MAX_PAYLOAD_BYTES} for each in activity_ids]
-        found = await self._store.rows_of_each("activity_told", queries)
+        found = await self._store.rows_of_each("activity_for_event", queries)
         return {rows[0][0]: self._to_live_payload(*rows[0]) for rows in found if rows}
 
     def _to_live_payload(
         self, id_: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
     ) -> LivePayload:
         source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest[:-5]
-        if chat and method == METHOD_NOTIFY:  # an agent may use any method name in its own log
+        if chat and method == ActivityMethod.NOTIFY:  # an agent may use any method name in its own log
             return LivePayload(self._agent_message_payload(seq, source_id, bodies[0]))
         request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
         view = ActivityPayload(
@@ -251,7 +262,7 @@ class MessageReader:
             tool_trace=tool_trace,
             error_detail=error_detail,
         )
-        client_id = stored_message(bodies[0])["messageId"] if kind == KIND_USER else None
+        client_id = stored_message(bodies[0])["messageId"] if kind == MessageKind.USER else None
         workspace_id, intent, created_at, context_id, inbound_no = rest[-5:]
         if inbound_no is None:
             return LivePayload(msgspec.json.encode(view), client_id)
@@ -284,15 +295,31 @@ class MessageReader:
         )
         return msgspec.json.encode(message)
 
-    async def count_unacked(self, workspace_ids: list[str]) -> tuple[int, int]:
-        """Count unacknowledged messages of inboxes: in total, and in the fullest one."""
+    async def count_unacked(self, workspace_ids: list[str]) -> InboxTotals:
+        """Count unacknowledged messages of inboxes."""
         total = largest = 0
+        used = list[str]()
         for first in range(0, len(workspace_ids), _INBOX_BATCH):
-            queries: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _INBOX_BATCH]]
-            found = [rows[0][0] for rows in await self._store.rows_of_each("inbox_unhandled", queries)]
+            batch = workspace_ids[first : first + _INBOX_BATCH]
+            queries: list[Params] = [{"workspace_id": each} for each in batch]
+            counts = [rows[0] for rows in await self._store.rows_of_each("inbox_unhandled", queries)]
+            found = [unhandled for unhandled, _ in counts]
             total, largest = total + sum(found), max(largest, *found)
+            used += [workspace_id for workspace_id, count in zip(batch, counts, strict=True) if any(count)]
             await yield_to_others()
-        return total, largest
+        return InboxTotals(total, largest, used)
+
+    async def count_overdue(self) -> int:
+        """Return how many messages of all organisations have an overdue answer."""
+        return await self._count_in_orgs("overdue_count")
+
+    async def count_dead_letters(self) -> int:
+        """Return how many dead letters all organisations have."""
+        return await self._count_in_orgs("dead_letter_count")
+
+    async def _count_in_orgs(self, query: str) -> int:
+        queries: list[Params] = [{"org_id": each.id} for each in self._org.orgs()]
+        return sum(rows[0][0] for rows in await self._store.rows_of_each(query, queries))
 
     async def count_ahead(self, positions: list[tuple[str, int]]) -> list[int]:
         """Count the unacknowledged rows before each (workspace, seq)."""
@@ -304,7 +331,7 @@ class MessageReader:
         """Return the waiting mail of an inbox by sender, without delivering or acknowledging anything."""
         most = self._limits.unread_count
         query = {"workspace_id": workspace_id, "now": now, "count": most + 1}
-        rows = list(await self._store.rows("waiting_mail", query))
+        rows = list(await self._store.rows("unacknowledged_messages", query))
         senders: dict[str | None, int] = {}
         for source_id, _ in rows[:most]:
             senders[source_id] = senders.get(source_id, 0) + 1
@@ -340,7 +367,7 @@ class MessageReader:
             row.summary,
             row.error_detail,
             _to_raw(row.request_body),
-            _to_raw(row.response_body),
+            _to_raw(row.response_body or _notice_response(row)),
             _to_raw(row.tool_trace),
         )
         if row.root_id is not None:
@@ -417,3 +444,13 @@ def _last_seq_of_page(sizes: Sequence[Sequence[int]], max_bytes: int) -> int | N
 
 def _to_raw(body: str | None) -> "Raw | msgspec.UnsetType":
     return UNSET if body is None else Raw(body.encode())
+
+
+def _notice_response(row: ActivityPageRow) -> str | None:
+    """Return the response body of an agent's message to its user, where clients of the original Molecule read it."""
+    if row.method != ActivityMethod.NOTIFY or row.request_body is None:
+        return None
+    parts = [part for part in message_parts(row.request_body) if isinstance(part, dict)]
+    texts = [part for part in parts if part.get("kind") == "text" and isinstance(part.get("text"), str)]
+    others = [part for part in parts if part not in texts]
+    return msgspec.json.encode({"result": text_of(texts), **({"parts": others} if others else {})}).decode()

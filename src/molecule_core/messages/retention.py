@@ -13,15 +13,25 @@ import msgspec
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.limits import Limits
 from molecule_core.messages.delivery_log import record_tick
-from molecule_core.messages.model import METHOD_NOTIFY, UNMENTIONED_FILE_TIMER
-from molecule_core.messages.obligations.model import FORGOTTEN_TICK
+from molecule_core.messages.delivery_state import DeliveryTick
+from molecule_core.messages.model import UNMENTIONED_FILE_TIMER
+from molecule_core.messages.storage_usage import ROW_BYTES, count_bytes
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, StepRequest, Store, WriteSet
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    JournalEvent,
+    ReadQuery,
+    Statement,
+    StepRequest,
+    Store,
+    WriteSet,
+)
 from molecule_core.store.journal import org_key
-from molecule_core.store.queries import Params
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy
 from molecule_core.store.timers import TIMERS_KEY, set_timer
+from molecule_core.wire.schemas.activity import ActivityMethod
 from molecule_core.wire.schemas.events import ChatPrunedPayload
 
 # 1 h: an event is rendered from its row, so a row must outlive its event by more than a clock is ever set back.
@@ -31,7 +41,7 @@ _EVENT_MARGIN_SECONDS = 3600
 _ROW_DELETES = (
     "forget_activity",
     "forget_mentions",
-    "forget_handout",
+    "forget_claim",
     "forget_push",
     "forget_answer_wait",
     "forget_dead_letter",
@@ -39,16 +49,16 @@ _ROW_DELETES = (
 )
 _WORKSPACE_DELETES = (
     "forget_inbox",
-    "forget_every_handout",
-    "forget_every_handover",
+    "forget_every_claim",
+    "forget_every_delivery",
     "forget_every_obligation",
     "forget_read_marks",
-    "forget_seat_told",
+    "forget_last_instructions",
 )
 
 
 class LogRetentionCandidate(NamedTuple):
-    """A row with the columns that retention needs, in the order of `log_front`."""
+    """A row with the columns that retention needs, in the order of `oldest_rows`."""
 
     seq: int
     id: str
@@ -63,7 +73,7 @@ class LogRetentionCandidate(NamedTuple):
     @property
     def is_agent_chat(self) -> bool:
         """Return whether it is a chat message of an agent."""
-        return self.chat == 1 and self.method == METHOD_NOTIFY
+        return self.chat == 1 and self.method == ActivityMethod.NOTIFY
 
     def is_prunable(self, acked_seq: int) -> bool:
         """Return whether the row may be deleted. (The ack floor passes dead letters although they are not handled.)"""
@@ -72,6 +82,8 @@ class LogRetentionCandidate(NamedTuple):
 
 class MessageRetention(RetentionPolicy):
     """Retention of logs, inboxes and chats."""
+
+    kinds = ("messages", "messages of removed workspaces")
 
     def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
@@ -125,13 +137,13 @@ class MessageRetention(RetentionPolicy):
 
     async def _load_oldest(self, workspace: Workspace, seq: int, count: int) -> list[LogRetentionCandidate]:
         query = {"workspace_id": workspace.id, "seq": seq, "count": count}
-        return [LogRetentionCandidate(*row) for row in await self._store.rows("log_front", query)]
+        return [LogRetentionCandidate(*row) for row in await self._store.rows("oldest_rows", query)]
 
     def _decide_prune(
         self, workspace: Workspace, pruned: Sequence[LogRetentionCandidate], *, is_last_batch: bool = False
     ) -> CommandSteps[None]:
         workspace_key = {"workspace_id": workspace.id}
-        writes: list[tuple[str, Params]] = [
+        writes: list[Statement] = [
             (name, {**workspace_key, "id": row.id, "seq": row.seq}) for row in pruned for name in _ROW_DELETES
         ]
         file_rows = yield ReadQuery(
@@ -139,11 +151,13 @@ class MessageRetention(RetentionPolicy):
         )
         # Deleting the last mention of a file deletes the file.
         writes += [set_timer(UNMENTIONED_FILE_TIMER, f"{workspace.org_id}/{row[0]}", 0) for row in file_rows]
+        writes.append((yield from self._subtract_sizes(workspace, pruned)))
         numbers = [row.inbound_no for row in pruned if row.inbound_no is not None]
         if numbers:
-            writes.append(("forget_handovers", {**workspace_key, "upto_no": numbers[-1]}))
+            writes.append(("forget_deliveries", {**workspace_key, "upto_no": numbers[-1]}))
         if is_last_batch:
             writes += [(name, workspace_key) for name in _WORKSPACE_DELETES]
+            writes.append(("forget_empty_usage", {"org_id": workspace.org_id, **workspace_key}))
         events = [] if workspace.removed else (yield from self._pruned_events(workspace.id, pruned))
         if not workspace.removed and any(row.is_agent_chat for row in pruned):
             query = {**workspace_key, "count": self._max_unread}
@@ -155,6 +169,15 @@ class MessageRetention(RetentionPolicy):
         notify = [*([org_key(workspace.org_id)] if events else []), *([TIMERS_KEY] if file_rows else [])]
         return WriteSet(None, writes, events, tuple(notify))
 
+    def _subtract_sizes(
+        self, workspace: Workspace, pruned: Sequence[LogRetentionCandidate]
+    ) -> Generator[StepRequest, Any, Statement]:
+        """Return the statement that subtracts the sizes of pruned rows, as far as they are still there."""
+        query = {"workspace_id": workspace.id, "first": pruned[0].seq, "last": pruned[-1].seq}
+        pruned_seqs = {row.seq for row in pruned}
+        sizes = [size + ROW_BYTES for seq, size in (yield ReadQuery("row_sizes", query)) if seq in pruned_seqs]
+        return count_bytes(workspace.org_id, workspace.id, bodies=-sum(sizes))
+
     def _pruned_events(
         self, workspace_id: str, pruned: Sequence[LogRetentionCandidate]
     ) -> Generator[StepRequest, Any, list[JournalEvent]]:
@@ -164,5 +187,5 @@ class MessageRetention(RetentionPolicy):
         unanswered = [row for row in (yield ReadQuery("unanswered_between", query)) if row[0] in pruned_seqs]
         events: list[JournalEvent] = []
         for seq, number in unanswered:
-            events += record_tick(workspace_id, FORGOTTEN_TICK, seq, number, self._clock.now())[1]
+            events += record_tick(workspace_id, DeliveryTick.FORGOTTEN, seq, number, self._clock.now()).events
         return events

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 
@@ -23,24 +24,9 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.messages.chains.model import Cause, Chain, ChainLink
 from molecule_core.messages.chains.small_talk import is_small_talk
-from molecule_core.messages.delivery_state import DeliveryNote, DeliveryState
+from molecule_core.messages.delivery_state import DeliveryFailure, DeliveryNote, DeliveryState, DeliveryTick
+from molecule_core.messages.errors import StorageFull
 from molecule_core.messages.model import (
-    ACKED,
-    ANSWERED,
-    ANSWERED_OUTSIDE,
-    DEAD,
-    DECLINED,
-    DELIVERED,
-    EXPIRED,
-    INTENT_ACK,
-    INTENT_INFORM,
-    INTENT_REQUEST,
-    METHOD_NOTIFY,
-    OVERDUE,
-    REFUSED,
-    STORED,
-    UNREACHABLE,
-    WAKE_ASKED,
     InboxClaim,
     InboxPosition,
     InboxRange,
@@ -51,18 +37,23 @@ from molecule_core.messages.model import (
     UnansweredMessage,
 )
 from molecule_core.org.model import Heartbeat, Workspace, WorkspaceStatus
-from molecule_core.wire.protocols.a2a import IDENTITY_KEYS
+from molecule_core.wire.protocols.a2a import IDENTITY_KEYS, SEND_METHOD
+from molecule_core.wire.protocols.a2a_response import text_of_parts
+from molecule_core.wire.schemas.activity import ActivityMethod, Intent
+from molecule_core.wire.schemas.envelope import PLATFORM_KEYS
 
-NO_EFFECT_ERRORS = (InboxFull, CommunicationDenied, NotFound, ServerBusy, WorkspaceRemoved)
+NO_EFFECT_ERRORS = (InboxFull, StorageFull, CommunicationDenied, NotFound, ServerBusy, WorkspaceRemoved)
 """Errors that guarantee that the command changed nothing."""
+INLINE_SHA256 = "inlineSha256"
+"""Member of a file part whose bytes came with the message: their hash."""
 _CHAT_METADATA_KEYS = ("progress", "options")
 # Statuses of A2A tasks: not finished yet, and finished without a result.
 _ACTIVE_TASK_STATES = ("submitted", "queued", "working", "input-required", "auth-required")
 _DECLINED_TASK_STATES = ("failed", "rejected", "canceled")
-_DEATH_TEXTS = {
-    EXPIRED: "its life was over before the agent had handled it",
-    REFUSED: "the agent refused it",
-    UNREACHABLE: "the agent could not be reached",
+_DEATH_TEXTS: Mapping[str, str] = {
+    DeliveryFailure.EXPIRED: "it expired before the agent handled it",
+    DeliveryFailure.REFUSED: "the agent rejected it",
+    DeliveryFailure.UNREACHABLE: "the agent could not be reached",
 }
 MAX_RANGE_WIDTH = 512
 """Maximum width (in inbox positions) of one delivery tick range."""
@@ -73,16 +64,24 @@ end."""
 
 def content_hash(workspace_id: str, draft: MessageDraft) -> str:
     """Return the hash that distinguishes a repetition from a reused id: recipient and content, not the wrapping."""
-    return _hash_json((workspace_id, draft.message["parts"], draft.message["metadata"], draft.context_id))
+    parts = [_without_stored_uri(part) for part in draft.message["parts"]]
+    content = (workspace_id, parts, draft.message["metadata"], draft.context_id)
+    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+
+
+def _without_stored_uri(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part without the address of a file that came inline: each repetition gets another one."""
+    file = part.get("file")
+    if not isinstance(file, dict) or INLINE_SHA256 not in file:
+        return part
+    return {**part, "file": {name: value for name, value in file.items() if name != "uri"}}
 
 
 def hash_of_parts(workspace_id: str, parts: list[dict[str, Any]]) -> str:
     """Return the content hash of a notice to the user."""
-    return _hash_json((workspace_id, parts))
-
-
-def _hash_json(content: Any) -> str:
-    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        msgspec.json.encode((workspace_id, parts), order="deterministic"), digest_size=16
+    ).hexdigest()
 
 
 def replayed_receipt(duplicate: Any, *, digest: str, message_id: str) -> MessageReceipt:
@@ -116,7 +115,10 @@ def check_exact_attempt(claim: InboxClaim | None, attempt: int | None) -> None:
     check_attempt(claim, attempt)
     delivered = claim.attempt if claim is not None else 0
     if attempt is not None and attempt > max(delivered, 1):
-        raise InvalidField(reason=f"attempt {attempt} of this message was never handed out; the last was {delivered}")
+        raise InvalidField(
+            reason=f"this message has no attempt {attempt}; the last one is {delivered}. "
+            "Acknowledge the attempt of your claim."
+        )
 
 
 def advance_floor(inbox: InboxState, rows: list[tuple[int, bool]]) -> tuple[InboxState, int]:
@@ -130,10 +132,7 @@ def advance_floor(inbox: InboxState, rows: list[tuple[int, bool]]) -> tuple[Inbo
             break
         acked_seq, absorbed = seq, absorbed + 1
     advanced = msgspec.structs.replace(
-        inbox,
-        acked_seq=acked_seq,
-        acked_no=inbox.acked_no + absorbed,
-        acked_above=inbox.acked_above - absorbed,
+        inbox, acked_seq=acked_seq, acked_no=inbox.acked_no + absorbed, acked_above=inbox.acked_above - absorbed
     )
     return advanced, absorbed
 
@@ -169,27 +168,38 @@ def split_range(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 def stored_body(draft: MessageDraft, kind: str, message_id: str) -> bytes:
     """Return the request as it is stored (never rewritten later), with the authenticated identity."""
-    metadata = {**draft.message["metadata"], "kind": kind, "intent": draft.intent}
+    written = {key: value for key, value in draft.message["metadata"].items() if key not in PLATFORM_KEYS}
+    metadata = {**written, "kind": kind, "intent": draft.intent}
     params = {**draft.params, "message": {**draft.message, "messageId": message_id, "metadata": metadata}}
-    params["metadata"] = _merge_identity(draft)  # control: stored-text
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": draft.rpc_id, "method": "message/send", "params": params})
+    claimed = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
+    params["metadata"] = {**claimed, **identity_of(draft.sender)}  # control: stored-text
+    rpc_id = message_id if draft.rpc_id is None else draft.rpc_id
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": rpc_id, "method": SEND_METHOD, "params": params})
+
+
+def encode_message(message: Mapping[str, Any], identity: Mapping[str, Any] | None = None) -> bytes:
+    """Return the body of a message that the server builds, in the format of all others."""
+    params = {"message": message, "metadata": identity or {}}
+    # The id is the message's own: agents refuse a request whose id is null.
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": message["messageId"], "method": SEND_METHOD, "params": params})
 
 
 def notice_body(activity_id: str, parts: list[dict[str, Any]], metadata: Mapping[str, Any] | None = None) -> bytes:
     """Return the stored body of a notice to the user. Only metadata that readers of the chat need is kept."""
     chat_metadata = {name: metadata[name] for name in _CHAT_METADATA_KEYS if name in metadata} if metadata else {}
     message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": chat_metadata}
-    return msgspec.json.encode({"method": METHOD_NOTIFY, "params": {"message": message, "metadata": {}}})
+    return msgspec.json.encode({"method": ActivityMethod.NOTIFY, "params": {"message": message, "metadata": {}}})
+
+
+def conversation_id(source_id: str, workspace_id: str) -> str:
+    """Return the A2A context of what one sender (empty: people) writes to a workspace, always the same."""
+    digest = hashlib.blake2b(f"{source_id}\0{workspace_id}".encode(), digest_size=16, person=b"a2a-context").digest()
+    return str(UUID(bytes=digest, version=5))
 
 
 def text_of(parts: list[dict[str, Any]]) -> str:
-    """Return all text of a message."""
-    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
-
-
-def _merge_identity(draft: MessageDraft) -> dict[str, Any]:
-    from_body = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
-    return {**from_body, **identity_of(draft.sender)}
+    """Return all text of a message, data as JSON."""
+    return text_of_parts(parts)
 
 
 def identity_of(sender: Sender) -> dict[str, Any]:
@@ -223,16 +233,16 @@ def is_counter_question(metadata: Mapping[str, Any], delegation_id: str) -> bool
 
     It is, if it asks for an answer and does not name the work."""
     is_named = named_message_id(metadata) == delegation_id or isinstance(metadata.get("delegation_id"), str)
-    return metadata.get("intent") == INTENT_REQUEST and not is_named
+    return metadata.get("intent") == Intent.REQUEST and not is_named
 
 
 def can_end_work(metadata: Mapping[str, Any]) -> bool:
     """Return whether a message to the delegator closes open work.
 
     Everything does, whatever it names, except progress, read confirmations and questions."""
-    if is_progress(metadata) or metadata.get("intent") == INTENT_ACK:
+    if is_progress(metadata) or metadata.get("intent") == Intent.ACK:
         return False
-    return metadata.get("intent") != INTENT_REQUEST or named_message_id(metadata) is not None
+    return metadata.get("intent") != Intent.REQUEST or named_message_id(metadata) is not None
 
 
 def is_decline(metadata: Mapping[str, Any]) -> bool:
@@ -245,21 +255,16 @@ def with_resolved_intent(draft: MessageDraft, link: ChainLink, *, is_answer: boo
 
     Small talk in answer to a peer becomes `ack`. An answer defaults to `inform`: two agents that do not know intents
     would otherwise answer each other forever."""
-    if draft.intent == INTENT_REQUEST and link.small_talk is not None:
-        return msgspec.structs.replace(draft, intent=INTENT_ACK)
+    if draft.intent == Intent.REQUEST and link.small_talk is not None:
+        return msgspec.structs.replace(draft, intent=Intent.ACK)
     if is_answer and "intent" not in draft.message["metadata"]:
-        return msgspec.structs.replace(draft, intent=INTENT_INFORM)
+        return msgspec.structs.replace(draft, intent=Intent.INFORM)
     return draft
 
 
 def text_if_text_only(draft: MessageDraft) -> str | None:
     """Return the text of a message; None if it also holds files or data."""
     return draft.text if all(part["kind"] == "text" for part in draft.message["parts"]) else None
-
-
-def is_cause(cause: Cause, named_id: str | None, now: int, seconds: int) -> bool:
-    """Return whether an agent's message continues the chain of `cause`: named, still claimed, or very recent."""
-    return cause.id == named_id or bool(cause.held) or cause.created_at >= now - seconds * SECOND
 
 
 def next_link(cause: Cause, target_id: str | None, text: str | None, limits: Limits) -> ChainLink:
@@ -333,9 +338,9 @@ def removed_notice(
         f"The workspaces {', '.join(first)} and {last} were removed" if first else f"The workspace {last} was removed"
     )
     count, pronoun = sum(found.values()), "them" if first else "it"
-    predicate = "has no answer and gets none" if count == 1 else "have no answer and get none"
+    predicate = "has no answer" if count == 1 else "have no answers"
     newest = f": {', '.join(ids)}" if len(ids) == count else f"; the newest: {', '.join(ids)}"
-    text = f"{subject}. {count} of your messages to {pronoun} {predicate} any more{newest}."
+    text = f"{subject}. {count} of your messages to {pronoun} {predicate} and will not get any{newest}."
     return SystemNotice(text, {"removed_ids": removed, "activity_ids": ids}, removed[0])
 
 
@@ -345,8 +350,8 @@ def undelivered_notice(message: DeliveryState, name: str, reason: str, limits: L
     `name` (of the recipient) is untrusted: agents and people choose it freely, so it is cut and quoted."""
     subject = f"{truncate_line(name, limits.name_length)!r} ({message.workspace_id})"
     text = (
-        f"Your message {message.id} to {subject} was given up: {_DEATH_TEXTS.get(reason, reason)}. No answer to it "
-        "comes, unless a person has it delivered after all."
+        f"Your message {message.id} to {subject} could not be delivered: {_DEATH_TEXTS.get(reason, reason)}. You will "
+        "not get an answer unless a person requeues the message."
     )
     return SystemNotice(text, {"activity_id": message.id, "reason": reason}, message.workspace_id)
 
@@ -360,30 +365,47 @@ def ttl_of(draft: MessageDraft, most: int) -> int | None:
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= most:
-        raise InvalidMessage(reason=f"expires_in_seconds must be a whole number from 1 to {most}")
+        raise InvalidMessage(reason=f"expires_in_seconds is out of range. Use a whole number from 1 to {most}.")
     return seconds
 
 
+_DELIVERY_TICKS = (
+    DeliveryTick.WAKE_REQUESTED,
+    DeliveryTick.IN_INBOX,
+    DeliveryTick.DELIVERED,
+    DeliveryTick.ACKED,
+    DeliveryTick.DEAD,
+)
 # Ticks about the answer come after those about the delivery.
-_TICK_ORDER = {DELIVERED: 1, ACKED: 2, DEAD: 3, ANSWERED_OUTSIDE: 4, ANSWERED: 5, DECLINED: 5, OVERDUE: 6}
+_TICK_ORDER: Mapping[str, int] = {
+    DeliveryTick.IN_INBOX: 0,
+    DeliveryTick.DELIVERED: 1,
+    DeliveryTick.ACKED: 2,
+    DeliveryTick.DEAD: 3,
+    DeliveryTick.FAILED: 4,
+    DeliveryTick.ANSWERED_OUTSIDE: 4,
+    DeliveryTick.ANSWERED: 5,
+    DeliveryTick.DECLINED: 5,
+    DeliveryTick.OVERDUE: 6,
+}
 
 
 def timeline(state: DeliveryState, notes: Iterable[DeliveryNote]) -> list[DeliveryNote]:
     """Return the delivery history of a message in order.
 
     An ack of a whole range also covers messages that were already acknowledged or dead; such an ack is left out."""
-    found, is_settled = [DeliveryNote(STORED, state.created_at, 0, None)], False
+    found, is_settled = [DeliveryNote(DeliveryTick.STORED, state.created_at, 0, None)], False
     for each in sorted(notes, key=_timeline_key):
-        if each.tick != ACKED or not is_settled:
+        if each.tick != DeliveryTick.ACKED or not is_settled:
             found.append(each)
-        if each.tick in (ACKED, DEAD, DELIVERED, WAKE_ASKED):
-            is_settled = each.tick in (ACKED, DEAD)
+        if each.tick in _DELIVERY_TICKS:
+            is_settled = each.tick in (DeliveryTick.ACKED, DeliveryTick.DEAD)
     return found
 
 
 def _timeline_key(note: DeliveryNote) -> tuple[int, int, int]:
     """Sort notes of one moment: wake request, then each attempt, then notes without an attempt."""
-    attempt = -1 if note.tick == WAKE_ASKED else note.attempt or 1 << 62
+    attempt = -1 if note.tick == DeliveryTick.WAKE_REQUESTED else note.attempt or 1 << 62
     return note.at, attempt, _TICK_ORDER.get(note.tick, 0)
 
 

@@ -21,16 +21,15 @@ from molecule_core.instructions.canary_statistics import (
 )
 from molecule_core.instructions.model import ActiveVersion, Template
 from molecule_core.instructions.reader import InstructionReader
+from molecule_core.messages.obligations.model import ObligationState
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
-from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.wire.schemas.template_metrics import CanaryTrial, TemplateMetrics, TemplateVersionMetrics, TrialArm
 
 CANARY_TIMER = "canary"
 """Kind of the timer that evaluates a trial; its key is `organisation/template`."""
-ANSWERED, DECLINED, ANSWERED_OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
-GOOD_OUTCOMES = (ANSWERED, DECLINED)
+GOOD_OUTCOMES = (ObligationState.ANSWERED, ObligationState.DECLINED)
 # Messages per version that metrics are computed from: 50 ms on SQLite.
 _MAX_COUNTED = 10_000
 
@@ -55,19 +54,14 @@ class OutcomeSource(Protocol):
         """Return the template version."""
 
 
-OutcomeEffects = tuple[list[tuple[str, Params]], tuple[str, ...]]
-"""Statements to write with an outcome, and channels to notify."""
-_NO_EFFECTS: OutcomeEffects = ([], ())
-
-
 def first_outcome(state: str, outside_at: int | None, overdue_at: int | None) -> str | None:
     """Return the first outcome of a message that wanted an answer; None if there is none yet.
 
     An overdue or outside answer counts as missed, even if the answer came later."""
     if overdue_at is not None:
-        return OVERDUE
+        return ObligationState.OVERDUE
     if outside_at is not None:
-        return ANSWERED_OUTSIDE
+        return ObligationState.ANSWERED_OUTSIDE
     return state if state in GOOD_OUTCOMES else None
 
 
@@ -97,16 +91,17 @@ class CanaryMonitor:
 
     # -- command steps for the writers of outcomes ---------------------------------------------------------------------
 
-    def record_outcome(self, source: OutcomeSource, outcome: str) -> OutcomeEffects:
+    def record_outcome(self, source: OutcomeSource, outcome: str) -> WriteSet[None]:
         """Count the first outcome of a message; schedule an evaluation if a canary was used."""
         workspace, template = self._org.workspace(source.workspace_id), source.template
         self._meter.count_outcome("" if workspace is None else workspace.runtime, template, outcome)
         choice = None if template is None else self._templates.own_active_version(source.org_id, template)
         if choice is None or choice.canary is None or choice.canary != source.version:
-            return _NO_EFFECTS
+            return WriteSet(None)
         if (choice.org_id, choice.id, choice.since) in self._concluded:
-            return _NO_EFFECTS
-        return [set_timer(CANARY_TIMER, f"{choice.org_id}/{choice.id}", self._clock.now())], (TIMERS_KEY,)
+            return WriteSet(None)
+        timer_write = set_timer(CANARY_TIMER, f"{choice.org_id}/{choice.id}", self._clock.now())
+        return WriteSet(None, [timer_write], notify=(TIMERS_KEY,))
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
@@ -115,19 +110,17 @@ class CanaryMonitor:
         org_id, _, template_id = key.partition("/")
 
         def decide() -> CommandSteps[None]:
-            timer_cancel: list[tuple[str, Params]] = [cancel_timer(CANARY_TIMER, key)]
+            timer_cancelled = WriteSet(None, [cancel_timer(CANARY_TIMER, key)])
             choice = self._templates.own_active_version(org_id, template_id)
             if choice is None or choice.removed_at is not None or choice.canary is None:
-                return WriteSet(None, timer_cancel)
+                return timer_cancelled
             base_score, canary_score = yield from self._load_scores(choice)
             if canary_score.outcomes > MAX_CANARY_OUTCOMES:
                 self._concluded.add((org_id, template_id, choice.since))
             if not is_significantly_worse(base_score, canary_score, min_outcomes=self._limits.canary_outcomes):
-                return WriteSet(None, timer_cancel)
-            rollback = self._trials.roll_back(choice, base_score, canary_score)
-            rollback.writes += timer_cancel
+                return timer_cancelled
             self._meter.count_rollback(template_id)
-            return rollback
+            return self._trials.roll_back(choice, base_score, canary_score) + timer_cancelled
 
         # Exclusive: an outcome in the same group would not be counted, and its timer would be cancelled.
         await self._store.run(Command(org_id, template_keys(org_id), decide, exclusive=True))

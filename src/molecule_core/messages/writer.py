@@ -6,52 +6,39 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import CommunicationDenied, DecisionRequired, InboxFull, TalkToUserDisabled
+from molecule_core.common.errors import (
+    CommunicationDenied,
+    DecisionRequired,
+    InboxFull,
+    InvalidMessage,
+    TalkToUserDisabled,
+)
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import truncate_line
 from molecule_core.messages import reply_wait, rules
-from molecule_core.messages.activities import insert_activity, schedule_delivery
+from molecule_core.messages.activities import insert_activity, received_activity, schedule_delivery, sent_activity
 from molecule_core.messages.approval_messages import approval_id_of, record_explanation
 from molecule_core.messages.broadcasts import BroadcastWriter
 from molecule_core.messages.chains.model import NEW_CHAIN
 from molecule_core.messages.chains.writer import ChainWriter
-from molecule_core.messages.delegation_messages import close_with_answer
-from molecule_core.messages.delivery_log import Statement
-from molecule_core.messages.events import AnswerContent, MessagesReleased, ProgressReported
+from molecule_core.messages.events import AnswerContent, MessageAnswered, MessagesReleased, ProgressReported
 from molecule_core.messages.files import attachments
-from molecule_core.messages.inbox.acks import inbox_keys, load_inbox, save_claim
+from molecule_core.messages.inbox.acks import InboxAcks, inbox_keys, load_inbox, save_claim
 from molecule_core.messages.model import (
-    KIND_APPROVAL_DECISION,
-    KIND_APPROVAL_REQUEST,
-    KIND_DELEGATION,
-    KIND_PEER,
-    KIND_USER,
-    METHOD_NOTIFY,
-    SUMMARY_LENGTH,
-    TYPE_RECEIVE,
-    TYPE_SEND,
     Activity,
     AgentLogEntry,
     InboxClaim,
-    InboxState,
     MessageDraft,
     MessageReceipt,
     UserNotice,
 )
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.messages.obligations.model import (
-    AnswerTarget,
-    MessageChanges,
-    Obligation,
-    add_changes,
-    extend_for_progress,
-    obligation_key,
-    reply_due_at,
-    undo_delivery,
-)
+from molecule_core.messages.obligations.model import AnswerTarget, Obligation, obligation_key, reply_due_at
+from molecule_core.messages.obligations.transitions import extend_for_progress, undo_delivery
+from molecule_core.messages.storage_usage import StorageQuota
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import may_talk
@@ -61,11 +48,12 @@ from molecule_core.store.database import (
     CurrentNumber,
     NextNumber,
     ReadQuery,
+    Statement,
     StepRequest,
     Store,
     WriteSet,
 )
-from molecule_core.wire.protocols.a2a import SEND_METHOD as METHOD_SEND
+from molecule_core.wire.schemas.activity import APPROVAL_KINDS, ActivityMethod, Intent, MessageKind
 
 
 class MessageWriter:
@@ -87,8 +75,10 @@ class MessageWriter:
         self._ids = ids
         self._limits = limits
         self._ledger = ledger or ObligationLedger(clock, limits)
+        self._acks = InboxAcks(store, org, self._ledger, clock=clock)
         self.chains = ChainWriter(store, clock=clock, limits=limits)
-        self.broadcasts = BroadcastWriter(store, org, self.chains, clock=clock, ids=ids, limits=limits)
+        self.quota = StorageQuota(clock=clock, limits=limits)
+        self.broadcasts = BroadcastWriter(store, org, self.chains, self.quota, clock=clock, ids=ids, limits=limits)
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -96,7 +86,7 @@ class MessageWriter:
         """Send a message to an inbox, exactly once per (sender, dedupe key); resolves when it is durable.
 
         Raises NotFound, WorkspaceRemoved; the future CommunicationDenied, MessageIdReused, ChainFrozen, ChainEnded,
-        InboxFull, InvalidMessage."""
+        InboxFull, StorageFull, InvalidMessage."""
         target, sender_id = self._org.active_workspace(workspace_id), draft.sender.workspace_id
 
         def command(exclusive: bool) -> Command[MessageReceipt]:
@@ -115,7 +105,7 @@ class MessageWriter:
         key = () if draft.dedupe_key is None else (("message", sender.key, draft.dedupe_key),)
         obligation_keys: tuple[tuple[str, ...], ...] = ()
         if exclusive and sender.workspace_id is not None:
-            # The answer of a delegation also acknowledges its message in the inbox.
+            # An answer that names its message also acknowledges it.
             obligation_keys = (obligation_key(sender.workspace_id, workspace_id), *inbox_keys(sender.workspace_id))
         return (*key, *obligation_keys, *attachments.file_keys(draft.message["parts"]))
 
@@ -137,7 +127,9 @@ class MessageWriter:
         digest = None
         if draft.dedupe_key is not None:
             digest = rules.content_hash(workspace_id, draft)
-            duplicates = yield ReadQuery("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
+            duplicates = yield ReadQuery(
+                "message_by_dedupe_key", {"sender": sender.key, "dedupe_key": draft.dedupe_key}
+            )
             if duplicates:
                 previous = rules.replayed_receipt(duplicates[0], digest=digest, message_id=draft.dedupe_key)
                 return (yield from reply_wait.register_wait_again(draft, target, previous, self._clock.now()))
@@ -149,23 +141,46 @@ class MessageWriter:
             work = answer_target.obligation
             if (
                 work is not None
-                and work.kind == KIND_DELEGATION
+                and work.kind == MessageKind.DELEGATION
                 and rules.is_counter_question(content, work.activity_id)
             ):
-                answer_target = msgspec.structs.replace(answer_target, progress=True)
+                answer_target = replace(answer_target, progress=True)
         obligation = None if answer_target is None or answer_target.progress else answer_target.obligation
-        if answer_target is not None and obligation is not None and obligation.kind == KIND_DELEGATION:
-            return (yield from self._end_delegation(target, draft, answer_target, obligation, digest))
-        if (
-            answer_target is not None
-            and obligation is not None
-            and obligation.kind in (KIND_APPROVAL_REQUEST, KIND_APPROVAL_DECISION)
-        ):
-            content = AnswerContent(
-                "", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, digest, None
-            )
-            return (yield from self._explain_approval(target.org_id, answer_target, obligation, content))
+        if answer_target is not None and obligation is not None and obligation.kind == MessageKind.DELEGATION:
+            declined = rules.is_decline(draft.message["metadata"])
+            return (yield from self.end_delegation(draft, answer_target, obligation, "message", declined=declined))
+        if answer_target is not None and obligation is not None and obligation.kind in APPROVAL_KINDS:
+            return (yield from self.decide_explain(draft, answer_target, obligation))
+        inserted = yield from self.insert_message(target, draft, answer_target, ttl=ttl, digest=digest)
+        if inserted.error is not None:  # the message froze its chain
+            frozen: WriteSet[Any] = inserted
+            return frozen
+        activity = inserted.result
+        receipt = MessageReceipt(activity.id, activity.context_id or activity.id, activity.created_at)
+        sent = WriteSet(receipt) + inserted
+        if sender.workspace_id is not None and target.uses_push and activity.intent == Intent.REQUEST:
+            registered = reply_wait.register_wait(receipt, draft.wait_seconds, activity.created_at)
+            sent = sent.returning(registered.result) + registered
+        if answer_target is not None and answer_target.obligation is not None:
+            sent += yield from self._answer_effects(answer_target, answer_target.obligation, activity)
+        return sent
+
+    def insert_message(
+        self,
+        target: Workspace,
+        draft: MessageDraft,
+        answer_target: AnswerTarget | None,
+        *,
+        ttl: int | None = None,
+        digest: str | None = None,
+    ) -> CommandSteps[Activity]:
+        """Insert a message into an inbox and link it to its chain; it has no effect yet on what it answers.
+
+        The write set has an error instead if the message freezes its chain. Raises InboxFull, ChainFrozen, ChainEnded,
+        InvalidMessage."""
+        sender, workspace_id = draft.sender, target.id
         most_inbound = yield from self._max_inbound_no(workspace_id)
+        yield from self.quota.check_bodies(target.org_id, workspace_id, len(draft.text.encode()))
         link = NEW_CHAIN
         if sender.workspace_id is not None and answer_target is not None:
             link_or_freeze = yield from self.chains.link_message(
@@ -173,7 +188,7 @@ class MessageWriter:
                 sender.workspace_id,
                 answer_target.named_id,
                 target_id=workspace_id,
-                text=None if draft.kind == KIND_DELEGATION else rules.text_if_text_only(draft),
+                text=None if draft.kind == MessageKind.DELEGATION else rules.text_if_text_only(draft),
             )
             if isinstance(link_or_freeze, WriteSet):
                 return link_or_freeze
@@ -181,135 +196,116 @@ class MessageWriter:
             draft = rules.with_resolved_intent(draft, link, is_answer=answer_target.obligation is not None)
         resolved = yield from attachments.resolve_files(draft.message["parts"], target.org_id, sender.workspace_id)
         if resolved.parts is not draft.message["parts"]:
-            draft = msgspec.structs.replace(draft, message={**draft.message, "parts": resolved.parts})
-        inbound_no = yield from self._take_inbound_no(workspace_id, most_inbound)
+            draft = replace(draft, message={**draft.message, "parts": resolved.parts})
+        inbound_no = yield NextNumber("last_inbound", workspace_id, most_inbound)
+        if inbound_no is None:  # other commands of the group took the last ones
+            raise InboxFull(limit=self._limits.inbox_unhandled)
         activity_id, now = draft.activity_id or self._ids.new(), self._clock.now()
-        kind = draft.kind or (KIND_USER if sender.workspace_id is None else KIND_PEER)
+        kind = draft.kind or (MessageKind.USER if sender.workspace_id is None else MessageKind.PEER)
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
-        activity = Activity(
-            id=activity_id,
-            org_id=target.org_id,
-            workspace_id=workspace_id,
-            seq=(yield NextNumber("last_seq", workspace_id)),
+        activity = yield from received_activity(
+            target,
+            activity_id,
+            now,
+            sender,
+            draft.text,
+            body,
             inbound_no=inbound_no,
-            chat=int(kind == KIND_USER),
-            size=len(body),
-            activity_type=TYPE_RECEIVE,
-            method=METHOD_SEND,
+            link=link,
             kind=kind,
             intent=draft.intent,
-            source_id=sender.workspace_id,
-            target_id=workspace_id,
-            user_id=sender.user_id,
-            sender=sender.key,
             dedupe_key=draft.dedupe_key,  # control: inserted-dedupe-key
             content_hash=digest,
             context_id=draft.context_id or activity_id,
-            created_at=now,
-            summary=truncate_line(draft.text, SUMMARY_LENGTH),
-            request_body=body.decode(),
             expires_at=None if ttl is None else now + ttl * SECOND,
-            root_id=link.root_id,
-            hop=link.hop,
-            cause_id=link.cause_id,
-            chain_no=link.chain_no,
-            small_talk=link.small_talk,
             trace_parent=draft.trace_parent,
         )
-        receipt = MessageReceipt(activity.id, activity.context_id or activity.id, activity.created_at)
-        receipt, wait_writes = reply_wait.register_wait(draft, target, receipt, now)
-        event = "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED"
-        written = schedule_delivery(insert_activity(receipt, activity, event, resolved.file_ids), target, activity)
-        written.writes += wait_writes
-        return self._with_answer_effects(written, answer_target, activity)
+        event = "USER_MESSAGE" if kind == MessageKind.USER else "ACTIVITY_LOGGED"
+        return insert_activity(activity, resolved.file_ids, event_name=event) + schedule_delivery(target, activity)
 
-    def _end_delegation(
-        self,
-        target: Workspace,
-        draft: MessageDraft,
-        answer_target: AnswerTarget,
-        obligation: Obligation,
-        digest: str | None,
+    def end_delegation(
+        self, draft: MessageDraft, answer_target: AnswerTarget, obligation: Obligation, via: str, *, declined: bool
     ) -> CommandSteps[MessageReceipt]:
-        """End the delegation whose message is answered, instead of storing a message.
+        """End the delegation whose message is answered, instead of storing a message, and emit MessageAnswered.
 
-        Needs no inbox capacity, and no chain limit applies. `metadata.status` may decline the delegation."""
-        parts, metadata = draft.message["parts"], draft.message["metadata"]
-        resolved = yield from attachments.resolve_files(parts, target.org_id, obligation.workspace_id)
-        context_id = draft.context_id or obligation.activity_id
-        content = AnswerContent(
-            self._ids.new(), draft.sender.key, resolved.parts, draft.text, draft.dedupe_key, digest, context_id
+        `via`: reply (by its handle; the same command acknowledges the message), message or draft. Needs no inbox
+        capacity, and no chain limit applies. A late answer (the obligation is closed) is emitted too. The caller has
+        already looked for a duplicate."""
+        parts = draft.message["parts"]
+        resolved = yield from attachments.resolve_files(parts, obligation.org_id, obligation.workspace_id)
+        answer = replace(
+            _answer_of(draft, obligation),
+            id=self._ids.new(),
+            parts=resolved.parts,
+            context_id=draft.context_id or obligation.activity_id,
         )
-        declined, now = rules.is_decline(metadata), self._clock.now()
-        opening_changes = answer_target.opening_changes
-        return close_with_answer(
-            self._ledger,
-            obligation,
-            content,
-            "message",
-            now,
-            acknowledged=False,
-            declined=declined,
-            opening_changes=opening_changes,
-        )
+        if not declined and not answer.text.strip() and all(part["kind"] == "text" for part in parts):
+            raise InvalidMessage(reason="the answer to a delegation cannot be empty. Add a text, data or a file.")
+        now, by_handle = self._clock.now(), via == "reply"
+        event = MessageAnswered(obligation.activity_id, answer, via, declined=declined, acknowledged=by_handle, at=now)
+        receipt = MessageReceipt(answer.id, answer.context_id or answer.id, now)
+        ended = WriteSet(receipt, domain_events=[event]) + answer_target.opening_changes
+        if not obligation.is_open:
+            return ended
+        if declined:
+            return ended + self._ledger.close_declined(
+                obligation, now, answer.text, answer_id=answer.id, by_handle=by_handle
+            )
+        return ended + self._ledger.close_answered(obligation, now, answer.id, by_handle=by_handle)
 
     def decide_explain(
-        self, target_id: str, draft: MessageDraft, answer_target: AnswerTarget, obligation: Obligation
+        self, draft: MessageDraft, answer_target: AnswerTarget, obligation: Obligation
     ) -> CommandSteps[MessageReceipt]:
-        """Decide an answer by handle to a question about an approval.
+        """Decide an answer to a question about an approval.
 
-        It goes to the approval, even if the approver is out of reach in the tree or removed."""
-        digest = rules.content_hash(target_id, draft)
-        content = AnswerContent(
-            "", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, digest, None
-        )
-        return (yield from self._explain_approval(obligation.org_id, answer_target, obligation, content))
+        By handle, it goes to the approval even if the approver is out of reach in the tree or removed."""
+        return (yield from self._explain_approval(answer_target, obligation, _answer_of(draft, obligation)))
 
     def _explain_approval(
-        self, org_id: str, answer_target: AnswerTarget, obligation: Obligation, content: AnswerContent
+        self, answer_target: AnswerTarget, obligation: Obligation, content: AnswerContent
     ) -> CommandSteps[MessageReceipt]:
         """Add an answer to an approval. Raises DecisionRequired if it answers the approval request itself."""
-        if obligation.kind == KIND_APPROVAL_REQUEST:
+        if obligation.kind == MessageKind.APPROVAL_REQUEST:
             raise DecisionRequired(approval_id=approval_id_of(obligation.activity_id))
-        resolved = yield from attachments.resolve_files(content.parts, org_id, obligation.workspace_id)
-        complete = msgspec.structs.replace(
-            content, id=self._ids.new(), parts=resolved.parts, context_id=obligation.context_id
+        resolved = yield from attachments.resolve_files(content.parts, obligation.org_id, obligation.workspace_id)
+        complete = replace(content, id=self._ids.new(), parts=resolved.parts, context_id=obligation.context_id)
+        explained = yield from record_explanation(
+            self._ledger, obligation, complete, self._clock.now(), opening_changes=answer_target.opening_changes
         )
-        return (
-            yield from record_explanation(
-                self._ledger, obligation, complete, self._clock.now(), opening_changes=answer_target.opening_changes
-            )
-        )
+        return explained + (yield from self._ack_answered(answer_target, obligation))
 
-    def _with_answer_effects(
-        self, written: WriteSet[MessageReceipt], answer_target: AnswerTarget | None, activity: Activity
-    ) -> WriteSet[MessageReceipt]:
-        """Add the effects of a message that answers another one or reports progress on it."""
-        if answer_target is None or answer_target.obligation is None:
-            return written
-        obligation, now = answer_target.obligation, activity.created_at
-        add_changes(written, answer_target.opening_changes)
-        if answer_target.progress:
-            due = reply_due_at(self._org.active_workspace(obligation.workspace_id), self._limits, now)
-            is_delegation = obligation.kind == KIND_DELEGATION
-            domain_events = (
-                (ProgressReported(obligation.activity_id, activity.summary or "", now),) if is_delegation else ()
-            )
-            return add_changes(
-                written, MessageChanges(extend_for_progress(obligation, due), [], domain_events=domain_events)
-            )
-        return add_changes(
-            written, self._ledger.close_answered(obligation, now, activity.id, by_handle=answer_target.by_handle)
-        )
+    def _answer_effects(
+        self, answer_target: AnswerTarget, obligation: Obligation, activity: Activity
+    ) -> CommandSteps[None]:
+        """Return the effects of a message that answers another one or reports progress on it."""
+        now = activity.created_at
+        opened = answer_target.opening_changes.returning(None)
+        if not answer_target.progress:
+            closed = self._ledger.close_answered(obligation, now, activity.id, by_handle=answer_target.by_handle)
+            return opened + closed + (yield from self._ack_answered(answer_target, obligation))
+        due = reply_due_at(self._org.active_workspace(obligation.workspace_id), self._limits, now)
+        opened += WriteSet(None, extend_for_progress(obligation, due))
+        if obligation.kind != MessageKind.DELEGATION:
+            return opened
+        progress = ProgressReported(obligation.activity_id, activity.summary or "", now)
+        return opened + WriteSet(None, domain_events=[progress])
+
+    def _ack_answered(self, answer_target: AnswerTarget, obligation: Obligation) -> CommandSteps[None]:
+        """Acknowledge a message that its answer names; a reply by handle acknowledges it itself.
+
+        Another one may be unseen: the response that delivered it can have been lost."""
+        if answer_target.by_handle or answer_target.named_id != obligation.activity_id:
+            return WriteSet(None)
+
+        acked = yield from self._acks.ack_answered(obligation.workspace_id, obligation.seq, obligation.inbound_no)
+        return acked.returning(None)
 
     def reserve_inbound_no(self, workspace_id: str) -> Generator[StepRequest, Any, int]:
         """Take the next inbound number. Raises InboxFull."""
-        maximum = yield from self._max_inbound_no(workspace_id)
-        return (yield from self._take_inbound_no(workspace_id, maximum))
-
-    def _take_inbound_no(self, workspace_id: str, maximum: int) -> Generator[StepRequest, Any, int]:
-        number: int | None = yield NextNumber("last_inbound", workspace_id, maximum)
-        if number is None:  # other commands of the group took the last ones
+        number: int | None = yield NextNumber(
+            "last_inbound", workspace_id, (yield from self._max_inbound_no(workspace_id))
+        )
+        if number is None:
             raise InboxFull(limit=self._limits.inbox_unhandled)
         return number
 
@@ -319,8 +315,9 @@ class MessageWriter:
         The ack floor is read only if enough messages ever came to fill the inbox."""
         limit = self._limits.inbox_unhandled
         head_no = yield CurrentNumber("last_inbound", workspace_id)
-        inbox = InboxState() if head_no + self._limits.group_commands < limit else (yield from load_inbox(workspace_id))
-        maximum = rules.max_inbound_no(inbox, limit)
+        if head_no + self._limits.group_commands < limit:
+            return limit
+        maximum = rules.max_inbound_no((yield from load_inbox(workspace_id)), limit)
         if head_no >= maximum:
             raise InboxFull(limit=limit)
         return maximum
@@ -343,7 +340,7 @@ class MessageWriter:
     ) -> tuple[tuple[str, ...], ...]:
         """Return the keys of a notify command; with `exclusive` also those for closing an obligation."""
         key = () if notice.dedupe_key is None else (("message", f"workspace:{workspace_id}", notice.dedupe_key),)
-        obligation_keys = (obligation_key(workspace_id, None),) if exclusive else ()
+        obligation_keys = (obligation_key(workspace_id, None), *inbox_keys(workspace_id)) if exclusive else ()
         return (*key, *obligation_keys, *attachments.file_keys(notice.parts))
 
     def decide_notify(
@@ -358,64 +355,65 @@ class MessageWriter:
         target, sender = self._org.active_workspace(workspace_id), f"workspace:{workspace_id}"
         digest = rules.hash_of_parts(workspace_id, notice.parts)
         if notice.dedupe_key is not None:
-            duplicates = yield ReadQuery("find_twin", {"sender": sender, "dedupe_key": notice.dedupe_key})
+            duplicates = yield ReadQuery("message_by_dedupe_key", {"sender": sender, "dedupe_key": notice.dedupe_key})
             if duplicates:
                 return WriteSet(rules.replayed_receipt(duplicates[0], digest=digest, message_id=notice.dedupe_key))
         if answer_target is None:
             answer_target = yield from self._ledger.find_answered(target, None, notice.metadata, exclusive=exclusive)
         obligation = None if answer_target.progress else answer_target.obligation
-        if obligation is not None and obligation.kind in (KIND_APPROVAL_REQUEST, KIND_APPROVAL_DECISION):
+        if obligation is not None and obligation.kind in APPROVAL_KINDS:
             content = AnswerContent(
                 "", sender, notice.parts, rules.text_of(notice.parts), notice.dedupe_key, digest, None
             )
-            return (yield from self._explain_approval(target.org_id, answer_target, obligation, content))
+            return (yield from self._explain_approval(answer_target, obligation, content))
         if not target.talk_to_user_enabled:
             raise TalkToUserDisabled
+        size = len(rules.text_of(notice.parts).encode())
+        yield from self.quota.check_bodies(target.org_id, workspace_id, size)
         link = yield from self.chains.link_message(target.org_id, workspace_id, answer_target.named_id)
         if isinstance(link, WriteSet):
             return link
         resolved = yield from attachments.resolve_files(notice.parts, target.org_id, workspace_id)
         activity_id = self._ids.new()
         body = rules.notice_body(activity_id, resolved.parts, notice.metadata)
-        activity = Activity(
-            id=activity_id,
-            org_id=target.org_id,
-            workspace_id=workspace_id,
-            seq=(yield NextNumber("last_seq", workspace_id)),
+        activity = yield from sent_activity(
+            target.org_id,
+            workspace_id,
+            activity_id,
+            self._clock.now(),
+            rules.text_of(notice.parts),
+            body,
+            link=link,
+            method=ActivityMethod.NOTIFY,
             chat=1,
-            size=len(body),
-            activity_type=TYPE_SEND,
-            method=METHOD_NOTIFY,
-            source_id=workspace_id,
-            sender=sender,
             dedupe_key=notice.dedupe_key,
             content_hash=digest,
             context_id=activity_id,
-            created_at=self._clock.now(),
-            summary=truncate_line(rules.text_of(notice.parts), SUMMARY_LENGTH),
-            request_body=body.decode(),
-            root_id=link.root_id,
-            hop=link.hop,
-            cause_id=link.cause_id,
-            chain_no=link.chain_no,
         )
         receipt = MessageReceipt(activity.id, activity.id, activity.created_at)
-        written = insert_activity(receipt, activity, "AGENT_MESSAGE", resolved.file_ids)
-        return self._with_answer_effects(written, answer_target, activity)
+        inserted = insert_activity(activity, resolved.file_ids, event_name="AGENT_MESSAGE")
+        sent = inserted.returning(receipt)
+        if answer_target.obligation is None:
+            return sent
+        if obligation is not None:
+            sent = sent.returning(replace(receipt, answered_id=obligation.activity_id))
+        return sent + (yield from self._answer_effects(answer_target, answer_target.obligation, activity))
 
     async def log_activity(self, workspace_id: str, entry: AgentLogEntry) -> str:
         """Log an agent's report on its own work; returns the id of the row. Raises NotFound, WorkspaceRemoved."""
         target = self._org.active_workspace(workspace_id)
         bodies = [_encode_json(body) for body in (entry.request_body, entry.response_body)]
+        size = sum(len(body.encode()) for body in bodies if body is not None)
 
         def decide() -> CommandSteps[str]:
             self._org.active_workspace(workspace_id)
+            yield from self.quota.check_bodies(target.org_id, workspace_id, size)
             activity = Activity(
                 id=self._ids.new(),
                 org_id=target.org_id,
                 workspace_id=workspace_id,
                 seq=(yield NextNumber("last_seq", workspace_id)),
-                size=sum(len(body) for body in bodies if body is not None),
+                size=size,
                 activity_type=entry.activity_type,
                 method=entry.method,
                 source_id=workspace_id,
@@ -429,7 +427,7 @@ class MessageWriter:
                 request_body=bodies[0],
                 response_body=bodies[1],
             )
-            return insert_activity(activity.id, activity, "ACTIVITY_LOGGED")
+            return insert_activity(activity).returning(activity.id)
 
         return await self._store.run(Command(target.org_id, (), decide))
 
@@ -454,20 +452,26 @@ class MessageWriter:
             now, count = self._clock.now(), 0
             writes, delegations = list[Statement](), list[str]()
             for activity_id, attempt in claims.items():
-                positions = yield ReadQuery("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+                positions = yield ReadQuery("position_of_activity", {"id": activity_id, "workspace_id": workspace_id})
                 row = {"workspace_id": workspace_id, "seq": positions[0][0] if positions else 0}
-                saved_claims = [InboxClaim(*records) for records in (yield ReadQuery("handout", row))]
+                saved_claims = [InboxClaim(*records) for records in (yield ReadQuery("claim_of_row", row))]
                 if saved_claims and saved_claims[0].acked_at is None and saved_claims[0].attempt == attempt:
                     writes.append(save_claim(workspace_id, saved_claims[0].seq, attempt, now, None))
                     writes += undo_delivery(workspace_id, saved_claims[0].seq)
                     count += 1
-                    delegations += [activity_id] if positions[0][2] == KIND_DELEGATION else []
+                    delegations += [activity_id] if positions[0][2] == MessageKind.DELEGATION else []
             return WriteSet(
                 count, writes, domain_events=[MessagesReleased(tuple(delegations), now)] if delegations else []
             )
 
         target = self._org.active_workspace(workspace_id)
         return await self._store.run(Command(target.org_id, inbox_keys(workspace_id), decide))
+
+
+def _answer_of(draft: MessageDraft, obligation: Obligation) -> AnswerContent:
+    """Return the answer that a message gives, before its id is chosen and its files are resolved."""
+    digest = None if draft.dedupe_key is None else rules.content_hash(obligation.source_id or "", draft)
+    return AnswerContent("", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, digest, None)
 
 
 def _encode_json(body: Any) -> str | None:

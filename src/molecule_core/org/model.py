@@ -4,8 +4,14 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-POLL, PUSH = "poll", "push"
-"""Delivery modes: the agent polls, or the server posts to the agent's URL."""
+
+class DeliveryMode(StrEnum):
+    """How messages reach the agent of a workspace."""
+
+    POLL = "poll"
+    """The agent polls."""
+    PUSH = "push"
+    """The server posts to the agent's URL."""
 
 
 class WorkspaceStatus(StrEnum):
@@ -81,13 +87,29 @@ class Workspace(Struct, frozen=True, kw_only=True):
     """Format of delivered instructions: json, xml or both; None: the server's default."""
     reply_seconds: int | None = None
     """Seconds from delivery until an answer is due; 0: no deadline; None: the server's default."""
-    send_drafts: bool = False
-    """Whether drafts that the agent did not send are sent automatically."""
+    send_drafts: bool = True
+    """Whether final texts that a bridge or `agent run` asks to send are sent; False: they are kept as drafts."""
+    limited_until: int | None = None
+    """When the limit of a vendor ends that its agent has reached (microseconds); None: it is not limited."""
+    limit_reason: str | None = None
+
+    @property
+    def uses_push(self) -> bool:
+        """Return whether the server posts messages to the agent's URL."""
+        return self.delivery_mode == DeliveryMode.PUSH
 
     @property
     def removed(self) -> bool:
         """Return whether the workspace was removed."""
         return self.removed_at is not None
+
+    def is_limited(self, now: int) -> bool:
+        """Return whether the limit of a vendor keeps its agent from working."""
+        return self.limited_until is not None and self.limited_until > now
+
+    def holds_mail(self, now: int) -> bool:
+        """Return whether nothing is delivered now: the workspace is paused or limited."""
+        return self.status is WorkspaceStatus.PAUSED or self.is_limited(now)
 
 
 class Heartbeat(Struct, frozen=True):
@@ -115,6 +137,31 @@ class WorkspacesMoved(Struct, frozen=True):
     at: int
 
 
+class LimitBegan(Struct, frozen=True):
+    """Domain event: a workspace is limited until a time, or until another time than before (`previous_until`)."""
+
+    workspace_id: str
+    until: int
+    previous_until: int | None
+    at: int
+
+
+class LimitEnded(Struct, frozen=True):
+    """Domain event: the limit of a workspace ended, by itself or before its time."""
+
+    workspace_id: str
+    until: int
+    at: int
+
+
+class LimitEnder(StrEnum):
+    """What ended the limit of a workspace."""
+
+    TIME = "time"
+    AGENT = "agent"
+    PERSON = "person"
+
+
 class NewWorkspace(Struct, frozen=True, kw_only=True):
     """Properties of a workspace to create, from a person or an org file."""
 
@@ -124,7 +171,7 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     role: str | None = None
     runtime: str = "generic-mcp"
     external: bool = False
-    delivery_mode: str = POLL
+    delivery_mode: str = DeliveryMode.POLL
     url: str | None = None
     tier: int = 1
     max_concurrent_tasks: int = 1
@@ -135,7 +182,7 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     key: str | None = None
     instruction_shape: str | None = None
     reply_seconds: int | None = None
-    send_drafts: bool = False
+    send_drafts: bool = True
 
 
 class TeamSpec(Struct, frozen=True):
@@ -146,4 +193,4 @@ class TeamSpec(Struct, frozen=True):
 
 
 NO_HEARTBEAT = Heartbeat(heard_at=0)
-"""Stands in for the heartbeat of an agent that has not sent one yet."""
+"""Placeholder for an agent that has not sent a heartbeat yet."""

@@ -19,12 +19,13 @@ SELECT id, name, allow_skip_level, created_at FROM orgs WHERE id = :id;
 INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
+    limited_until, limit_reason
 ) VALUES (
     :id, :org_id, :parent_id, :name, :role, :runtime, :delivery_mode, :url, :agent_card, :status, :external, :tier,
     :max_concurrent_tasks, :instruction_template_id, :instruction_compact, :broadcast_enabled, :talk_to_user_enabled,
     :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key, :instruction_shape, :reply_seconds,
-    :send_drafts
+    :send_drafts, :limited_until, :limit_reason
 );
 
 -- name: update_workspace
@@ -37,21 +38,24 @@ UPDATE workspaces SET
     instruction_compact = :instruction_compact, broadcast_enabled = :broadcast_enabled,
     talk_to_user_enabled = :talk_to_user_enabled, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
     updated_at = :updated_at, removed_at = :removed_at, key = :key, instruction_shape = :instruction_shape,
-    reply_seconds = :reply_seconds, send_drafts = :send_drafts
+    reply_seconds = :reply_seconds, send_drafts = :send_drafts,
+    limited_until = :limited_until, limit_reason = :limit_reason
 WHERE id = :id;
 
 -- name: all_workspaces
 -- all workspaces, removed ones included, oldest first
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
+    limited_until, limit_reason
 FROM workspaces ORDER BY created_at, id;
 
 -- name: workspace_by_id
 -- one workspace
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
+    limited_until, limit_reason
 FROM workspaces WHERE id = :id;
 
 -- name: save_heartbeat

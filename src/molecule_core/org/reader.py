@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from molecule_core.common import crash_points
-from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.org.model import Heartbeat, Org, Workspace, WorkspaceStatus
 from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.cache_sync import BatchReader, SyncedCache
@@ -162,9 +162,11 @@ def workspace_view(workspace: Workspace, heartbeat: Heartbeat) -> WorkspaceView:
         rev=workspace.rev,
         created_at=to_rfc3339(workspace.created_at),
         updated_at=to_rfc3339(workspace.updated_at),
-        removed_at=None if workspace.removed_at is None else to_rfc3339(workspace.removed_at),
+        removed_at=to_optional_rfc3339(workspace.removed_at),
         key=workspace.key,
         instruction_shape=workspace.instruction_shape,
         reply_seconds=workspace.reply_seconds,
         send_drafts=workspace.send_drafts,
+        limited_until=to_optional_rfc3339(workspace.limited_until),
+        limit_reason=workspace.limit_reason,
     )

@@ -10,7 +10,7 @@ from itertools import islice
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import NotFound, WorkspaceRemoved
 from molecule_core.org.list_cache import OrgListCache, WorkspaceEncoder
-from molecule_core.org.model import NO_HEARTBEAT, PUSH, Heartbeat, Org, Workspace
+from molecule_core.org.model import NO_HEARTBEAT, Heartbeat, Org, Workspace
 
 
 class OrgRegistry:
@@ -54,7 +54,7 @@ class OrgRegistry:
     def put_workspace(self, workspace: Workspace) -> None:
         """Add or replace a workspace."""
         self._change_count += 1
-        if workspace.delivery_mode == PUSH and not workspace.removed:
+        if workspace.uses_push and not workspace.removed:
             self._push_workspace_ids.add(workspace.id)
         else:
             self._push_workspace_ids.discard(workspace.id)
@@ -252,7 +252,7 @@ class OrgRegistry:
         return [(workspace_id, self._heartbeats[workspace_id]) for workspace_id in unsaved]
 
     def mark_unsaved(self, workspace_ids: Iterable[str]) -> None:
-        """Put heartbeats back that could not be saved, for the next attempt."""
+        """Mark heartbeats that could not be saved as unsaved, for the next attempt."""
         self._unsaved.update(workspace_ids)
 
 

@@ -9,6 +9,8 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 class HeartbeatRetention(RetentionPolicy):
     """Retention policy for heartbeats of removed workspaces."""
 
+    kinds = ("heartbeats of removed workspaces",)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 

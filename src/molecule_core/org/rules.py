@@ -6,11 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from molecule_core.common.errors import InvalidField, UrlRequired
-from molecule_core.org.model import POLL, PUSH, AgentSignal, Heartbeat, LifecycleAction, Org, Workspace, WorkspaceStatus
-from molecule_core.tools.agent_cards import LOADED_TOOLS_MEMBER, tool_names_in
+from molecule_core.org.model import (
+    AgentSignal,
+    DeliveryMode,
+    Heartbeat,
+    LifecycleAction,
+    Org,
+    Workspace,
+    WorkspaceStatus,
+)
+from molecule_core.wire.schemas.agent_cards import LOADED_TOOLS_MEMBER, declared_tools, tool_names_in
 
 DEGRADED_ERROR_RATE = 0.5
 HEALTHY_ERROR_RATE = 0.1
+PRESENCES_PER_SILENCE = 3
+"""How often presence is recorded at most within `limits.silence_seconds`: two of three may be late."""
 _UUID_LIKE = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -34,7 +44,7 @@ class OrgTree(Protocol):
 
 
 def may_talk(tree: OrgTree, one: Workspace, other: Workspace) -> bool:
-    """Return whether two active workspaces may send messages to each other. (The rule: messages.md, item 3.)"""
+    """Return whether two active workspaces may send messages to each other."""
     return not one.removed and not other.removed and are_related(tree, one, other)
 
 
@@ -68,9 +78,9 @@ def move_error(tree: OrgTree, moving: Workspace, parent: Workspace, levels: int)
     `levels`: the maximum depth of the tree. The text names both workspaces, so that a person sees which is above which.
     """
     if parent.id == moving.id:
-        return f"{moving.name} cannot stand below itself"
+        return f"{moving.name} cannot be moved below itself"
     if _is_below(tree.parents(), parent.parent_id, moving.id):  # control: org-tree-cycle
-        return f"{parent.name} lies below {moving.name}: that would be a circle"
+        return f"{parent.name} is below {moving.name}, so the move would create a circle"
     if depth(tree, parent) + height(tree, moving) > levels:
         return depth_error(levels)
     return ""
@@ -78,7 +88,7 @@ def move_error(tree: OrgTree, moving: Workspace, parent: Workspace, levels: int)
 
 def depth_error(levels: int) -> str:
     """Return the error text for a tree that would be too deep."""
-    return f"the tree would be deeper than {levels} levels"
+    return f"the tree would be deeper than the limit of {levels} levels"
 
 
 def depth(tree: OrgTree, workspace: Workspace) -> int:
@@ -139,13 +149,13 @@ def resolve_delivery(mode: str | None, url: str | None, stored: tuple[str, str |
 
     Raises UrlRequired, InvalidField."""
     mode = mode or stored[0]
-    if mode not in (POLL, PUSH):
-        raise InvalidField(reason="delivery_mode must be poll or push")
-    if mode == POLL:
-        return POLL, None
+    if mode not in (DeliveryMode.POLL, DeliveryMode.PUSH):
+        raise InvalidField(reason="delivery_mode has an unknown value. Use poll or push.")
+    if mode == DeliveryMode.POLL:
+        return DeliveryMode.POLL, None
     if not (url or stored[1]):
         raise UrlRequired
-    return PUSH, url or stored[1]
+    return DeliveryMode.PUSH, url or stored[1]
 
 
 _WITHOUT_LIVE_AGENT = (
@@ -199,13 +209,17 @@ LIFECYCLE_TRANSITIONS: dict[tuple[WorkspaceStatus, LifecycleAction], WorkspaceSt
 """Status after a lifecycle action; None: rejected. For a resume, `status_after_resume` refines it."""
 
 
+_REMOVED_ERROR = "a removed workspace cannot be changed. Create a new one."
+_NO_AGENT_ERROR = "a workspace without a connected agent cannot hibernate. Connect its agent first."
+
+
 def lifecycle_error(status: WorkspaceStatus, action: LifecycleAction) -> str:
     """Return why an action is rejected in this status and what to do instead, or "" if it is allowed."""
     if LIFECYCLE_TRANSITIONS[status, action] is not None:
         return ""
     if status is WorkspaceStatus.PAUSED:
-        return "resume it before you let it hibernate"
-    return "it is gone" if status is WorkspaceStatus.REMOVED else "no agent is there that could be sent to sleep"
+        return "a paused workspace cannot hibernate. Resume it first."
+    return _REMOVED_ERROR if status is WorkspaceStatus.REMOVED else _NO_AGENT_ERROR
 
 
 def status_after_resume(workspace: Workspace, heartbeat: Heartbeat, *, silent: bool) -> WorkspaceStatus:
@@ -254,6 +268,14 @@ def locked_card(old: str | None, card: Any) -> Any:
     return card_with_tools(old, card.get(LOADED_TOOLS_MEMBER) if isinstance(card, dict) else None)
 
 
+def merged_card(old: str | None, card: Any) -> Any:
+    """Return the card after a registration: the old one with the members that the agent names now.
+
+    A start knows little of the agent, often only a name and tools; what was described before stays."""
+    known = {} if old is None else json.loads(old)
+    return {**known, **card} if isinstance(known, dict) and isinstance(card, dict) else card
+
+
 def card_with_tools(old: str | None, listed: Any) -> Any:
     """Return the old card with the names of the listed tools, if `listed` is a list."""
     card = {} if old is None else json.loads(old)
@@ -262,6 +284,11 @@ def card_with_tools(old: str | None, listed: Any) -> Any:
         if isinstance(card, dict) and isinstance(listed, list)
         else card
     )
+
+
+def lists_tools(card: str | None) -> bool:
+    """Return whether a card lists the tools of its agent."""
+    return card is not None and declared_tools(json.loads(card)) is not None
 
 
 def is_same_json(one: str | None, other: str) -> bool:

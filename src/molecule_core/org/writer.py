@@ -1,48 +1,77 @@
 """Writes organisations and workspaces. No other module changes their tables."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from molecule_core.access.writer import AccessWriter
-from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import InvalidField, OrgExists, ServerBusy, StatusConflict, StoreUnavailable
+from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.errors import (
+    ConfirmationRequired,
+    InvalidField,
+    InvalidParent,
+    OrgExists,
+    ServerBusy,
+    StatusConflict,
+    StoreUnavailable,
+)
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import validate_line, validate_name
+from molecule_core.common.text import unique_name, validate_line, validate_name
 from molecule_core.org import rules
 from molecule_core.org.model import (
-    PUSH,
     AgentSignal,
+    DeliveryMode,
     Heartbeat,
     LifecycleAction,
     NewWorkspace,
     Org,
+    TeamSpec,
     Workspace,
+    WorkspacesMoved,
+    WorkspacesRemoved,
     WorkspaceStatus,
 )
+from molecule_core.org.reader import workspace_view
 from molecule_core.org.registry import OrgRegistry
-from molecule_core.org.tree_writer import TreeWriter
-from molecule_core.org.workspace_changes import (
-    WorkspaceChanges,
+from molecule_core.org.transitions import (
     build_workspace,
     insert_statement,
     status_event,
+    update_statement,
     workspace_event,
 )
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Store, WriteSet
-from molecule_core.store.journal import PUSHES_KEY, heartbeat_key, org_key
-from molecule_core.store.queries import Params
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Statement, Store, T, WriteSet
+from molecule_core.store.journal import PUSHES_KEY, heartbeat_key, log_key, org_key
 from molecule_core.store.timers import TIMERS_KEY, set_timer
-from molecule_core.wire.schemas.events import AgentOnlinePayload, CardUpdatedPayload
+from molecule_core.wire.schemas.events import (
+    AgentOnlinePayload,
+    CardUpdatedPayload,
+    CollapsedWorkspace,
+    ExpandedWorkspace,
+    WorkspaceCollapsedPayload,
+    WorkspaceExpandedPayload,
+    WorkspaceMovedPayload,
+    WorkspaceRemovedPayload,
+)
 
 SWEEP = "liveness"
 """Kind of the timer that looks for silent agents."""
 HEARTBEATS = "pulses"
 """Wake-up key for heartbeats that other processes should see soon."""
+_log = logging.getLogger("molecule.org")
+
+
+class CreatedWorkspace(NamedTuple):
+    """A created workspace with its token and, if it is pushed to, the secret that signs. They are shown only here."""
+
+    workspace: Workspace
+    token: str
+    push_secret: str | None = None
 
 
 class OrgWriter:
@@ -67,11 +96,10 @@ class OrgWriter:
         self._ids = ids
         self._limits = limits
         self._started_at = clock.now()
-        self._changes = WorkspaceChanges(store, registry, clock=clock, limits=limits)
-        self._tree = TreeWriter(self._changes, access, ids)
-        self.expand = self._tree.expand
-        self.collapse = self._tree.collapse
-        self.remove_workspace = self._tree.remove_workspace
+        self._marking_silent: set[str] = set()
+        self._created_at = 0
+        self._reported_at: dict[str, int] = {}
+        """When a runtime last reported the state of an agent here. Presence reports no state."""
 
     # -- organisations -------------------------------------------------------------------------------------------------
 
@@ -103,26 +131,31 @@ class OrgWriter:
 
     # -- workspaces ----------------------------------------------------------------------------------------------------
 
-    async def create_workspace(self, org_id: str, new: NewWorkspace) -> tuple[Workspace, str]:
-        """Create a workspace and return it with its token. A number is appended to a name that a sibling has.
+    async def create_workspace(self, org_id: str, new: NewWorkspace) -> CreatedWorkspace:
+        """Create a workspace and return it with its secrets. A number is appended to a name that a sibling has.
 
         Raises InvalidName, InvalidParent, InvalidField."""
-        clean = self._changes.clean_workspace(new)
-        workspace_id, now = self._ids.new(), self._clock.now()
-        token, token_writes = self._access.prepare_workspace_token(org_id, workspace_id)
+        clean = self._clean_workspace(new)
+        workspace_id, now = self._ids.new_random(), self._next_creation_time()
+        issued = self._access.new_workspace_token(org_id, workspace_id)
+        signing = WriteSet[str | None](None)
+        if clean.delivery_mode == DeliveryMode.PUSH:
+            secret = self._access.push_secrets.new_secret(org_id, workspace_id)
+            signing = secret.returning(secret.result)
 
-        def decide() -> CommandSteps[tuple[Workspace, str]]:
+        def decide() -> CommandSteps[CreatedWorkspace]:
             yield from ()
-            self._changes.check_key_unused(org_id, clean.key)
-            name = self._changes.unused_name(clean.name, self._changes.future_siblings(org_id, clean.parent_id))
+            self._check_key_unused(org_id, clean.key)
+            name = self._unused_name(clean.name, self._future_siblings(org_id, clean.parent_id))
             workspace = build_workspace(clean, org_id, workspace_id, name, now, clean.parent_id)
-            return WriteSet(
-                (workspace, token),
-                [insert_statement(workspace), *token_writes],
-                [self._changes.workspace_view_event("WORKSPACE_PROVISIONING", workspace)],
+            inserted = WriteSet(
+                CreatedWorkspace(workspace, issued.result.token, signing.result),
+                [insert_statement(workspace)],
+                [self._workspace_view_event("WORKSPACE_PROVISIONING", workspace)],
                 notify=(org_key(org_id),),
                 after_commit=lambda: self._registry.put_workspace(workspace),
             )
+            return inserted + issued + signing
 
         return await self._store.run(Command(org_id, (("tree", org_id),), decide))
 
@@ -134,31 +167,26 @@ class OrgWriter:
 
         def decide() -> CommandSteps[Workspace]:
             yield from ()
-            old = new = self._registry.active_workspace(workspace_id)
-            updates, events, domain_events = dict(fields), list[JournalEvent](), list[object]()
-            self._changes.check_key_unused(old.org_id, fields.get("key"), old.id)
+            old = self._registry.active_workspace(workspace_id)
+            updates, moved = dict(fields), WriteSet(old)
+            self._check_key_unused(old.org_id, fields.get("key"), old.id)
             if updates.pop("parent_id", old.parent_id) != old.parent_id:
-                new, move_event, moved = self._tree.prepare_move(
-                    old, fields["parent_id"], updates.pop("name", old.name)
-                )
-                events.append(move_event)
-                domain_events.append(moved)
+                moved = self._prepare_move(old, fields["parent_id"], updates.pop("name", old.name))
             elif updates.get("name", old.name) != old.name:
-                level = self._changes.future_siblings(old.org_id, old.parent_id)
-                updates["name"] = self._changes.unused_name(updates["name"], level, old.id)
+                level = self._future_siblings(old.org_id, old.parent_id)
+                updates["name"] = self._unused_name(updates["name"], level, old.id)
             if "delivery_mode" in updates or "url" in updates:
                 requested = updates.get("delivery_mode"), updates.get("url")
                 updates["delivery_mode"], updates["url"] = rules.resolve_delivery(
                     *requested, (old.delivery_mode, old.url)
                 )
+            new, events = moved.result, [*moved.events]
             if updates or not events:
-                new = self._changes.next_revision(new, **updates)
-                events.append(self._changes.workspace_view_event("WORKSPACE_UPDATED", new))  # control: workspace-event
-            write_set = self._changes.update_write_set(new, events, new)
-            write_set.domain_events += domain_events
-            return write_set
+                new = self._next_revision(new, **updates)
+                events.append(self._workspace_view_event("WORKSPACE_UPDATED", new))  # control: workspace-event
+            return self._update_write_set(new, events) + WriteSet(None, domain_events=moved.domain_events)
 
-        return await self._store.run(self._changes.tree_command(workspace_id, decide))
+        return await self._store.run(self._tree_command(workspace_id, decide))
 
     def _clean_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         clean = dict(fields)
@@ -168,7 +196,7 @@ class OrgWriter:
             if clean.get(each) is not None:
                 clean[each] = validate_line(clean[each], self._limits.short_text_length, each)
         if "key" in clean:
-            clean["key"] = self._changes.clean_key(clean["key"])
+            clean["key"] = self._clean_key(clean["key"])
         return clean
 
     async def apply_lifecycle_action(self, workspace_id: str, action: LifecycleAction) -> Workspace:
@@ -190,10 +218,152 @@ class OrgWriter:
             if action is LifecycleAction.RESUME:
                 silent = heartbeat.heard_at + self._limits.silence_seconds * SECOND <= self._clock.now()
                 status = rules.status_after_resume(old, heartbeat, silent=silent)
-            new = self._changes.next_revision(old, status=status)
-            return self._changes.update_write_set(new, [status_event(new, old, heartbeat)], new)
+            new = self._next_revision(old, status=status)
+            return self._update_write_set(new, [status_event(new, old, heartbeat)])
 
-        return await self._store.run(self._changes.workspace_command(workspace_id, decide))
+        return await self._store.run(self._workspace_command(workspace_id, decide))
+
+    # -- move ----------------------------------------------------------------------------------------------------------
+
+    def _prepare_move(self, old: Workspace, parent_id: str | None, name: str) -> WriteSet[Workspace]:
+        """Return the revision and the events that move a workspace, with its descendants, below a parent.
+
+        `parent_id` None moves it to the top. Raises InvalidParent."""
+        level = self._registry.roots(old.org_id)
+        if parent_id is not None:
+            parent = self._valid_parent(old.org_id, parent_id)
+            if reason := rules.move_error(self._registry, old, parent, self._limits.tree_depth):
+                raise InvalidParent(reason=reason)
+            level = self._registry.children(parent)
+        new = self._next_revision(old, parent_id=parent_id, name=self._unused_name(name, level, old.id))
+        emitted = WorkspaceMovedPayload(parent_id, old.parent_id, new.name if new.name != old.name else None)
+        ids = tuple(each.id for each in rules.subtree(self._registry, old))
+        domain_event = WorkspacesMoved(ids, self._clock.now())
+        return WriteSet(new, [], [workspace_event("WORKSPACE_MOVED", new, emitted)], domain_events=[domain_event])
+
+    # -- expand --------------------------------------------------------------------------------------------------------
+
+    async def expand(self, workspace_id: str, team: tuple[TeamSpec, ...]) -> list[CreatedWorkspace]:
+        """Create a team below a workspace, all or nothing; parents come before children in the result.
+
+        Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
+        clean = self._clean_team(team)
+        level_by_level = _team_levels(clean)
+        levels, count = len(level_by_level), sum(map(len, level_by_level))
+        if not 1 <= count <= self._limits.expand_most:
+            raise InvalidField(reason=f"a team cannot have {count} members. Use 1 to {self._limits.expand_most}.")
+        keys = [each.workspace.key for level in level_by_level for each in level if each.workspace.key is not None]
+        if len(keys) != len(set(keys)):
+            raise InvalidField(
+                reason="two members of a team cannot have the same key. Choose another key for one of them."
+            )
+
+        def decide() -> CommandSteps[list[CreatedWorkspace]]:
+            yield from ()
+            parent = self._registry.active_workspace(workspace_id)
+            if rules.depth(self._registry, parent) + levels > self._limits.tree_depth:
+                raise InvalidParent(reason=rules.depth_error(self._limits.tree_depth))
+            for key in keys:
+                self._check_key_unused(parent.org_id, key)
+            created = self._create_members(parent, clean, self._registry.children(parent))
+            new = [each.workspace for each in created.result]
+            members = [ExpandedWorkspace(each.id, each.name, each.role) for each in new]
+            emitted = [self._workspace_view_event("WORKSPACE_PROVISIONING", each) for each in new]
+            return created + WriteSet(
+                None,
+                events=[*emitted, workspace_event("WORKSPACE_EXPANDED", parent, WorkspaceExpandedPayload(members))],
+                notify=(org_key(parent.org_id),),
+                after_commit=lambda: self._registry.put_workspaces(new),
+            )
+
+        return await self._store.run(self._tree_command(workspace_id, decide))
+
+    def _next_creation_time(self) -> int:
+        """Return the time of a new workspace, later than the one before: workspaces are listed in this order."""
+        self._created_at = max(self._clock.now(), self._created_at + 1)
+        return self._created_at
+
+    def _clean_team(self, team: tuple[TeamSpec, ...]) -> tuple[TeamSpec, ...]:
+        return tuple(TeamSpec(self._clean_workspace(each.workspace), self._clean_team(each.children)) for each in team)
+
+    def _create_members(
+        self, parent: Workspace, team: tuple[TeamSpec, ...], siblings: list[Workspace]
+    ) -> WriteSet[list[CreatedWorkspace]]:
+        """Create the workspaces of a team below `parent`. `siblings`: the children that `parent` has already."""
+        created, level = WriteSet(list[CreatedWorkspace]()), list(siblings)
+        for each in team:
+            name = self._unused_name(each.workspace.name, level)
+            id_, now = self._ids.new_random(), self._next_creation_time()
+            workspace = build_workspace(each.workspace, parent.org_id, id_, name, now, parent.id)
+            level.append(workspace)
+            issued = self._access.new_workspace_token(parent.org_id, workspace.id)
+            below = self._create_members(workspace, each.children, [])
+            members = [*created.result, CreatedWorkspace(workspace, issued.result.token), *below.result]
+            created = created.returning(members) + WriteSet(None, [insert_statement(workspace)]) + issued + below
+        return created
+
+    # -- collapse and remove -------------------------------------------------------------------------------------------
+
+    async def collapse(self, workspace_id: str, *, confirmed: bool, typed_name: str | None = None) -> list[Workspace]:
+        """Remove all descendants of a workspace and return them.
+
+        Raises ConfirmationRequired, NotFound, WorkspaceRemoved."""
+
+        def decide() -> CommandSteps[list[Workspace]]:
+            yield from ()
+            parent = self._registry.active_workspace(workspace_id)
+            branch = rules.subtree(self._registry, parent)[1:]
+            if not branch:
+                return WriteSet([])
+            _check_confirmed("collapsing", parent, branch, confirmed=confirmed, typed_name=typed_name)
+            emitted = workspace_event(
+                "WORKSPACE_COLLAPSED",
+                parent,
+                WorkspaceCollapsedPayload([CollapsedWorkspace(each.id, each.name) for each in branch]),
+            )
+            return self._removal_write_set(branch, [emitted])
+
+        return await self._store.run(self._exclusive_command(workspace_id, decide))
+
+    async def remove_workspace(
+        self, workspace_id: str, *, confirmed: bool, typed_name: str | None = None
+    ) -> list[Workspace]:
+        """Remove a workspace and its descendants and return them.
+
+        `typed_name`: the name that a person typed to confirm. Raises ConfirmationRequired, NotFound, WorkspaceRemoved.
+        """
+
+        def decide() -> CommandSteps[list[Workspace]]:
+            yield from ()
+            branch = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
+            _check_confirmed("removing", branch[0], branch[1:], confirmed=confirmed, typed_name=typed_name)
+            return self._removal_write_set(branch, [])
+
+        return await self._store.run(self._exclusive_command(workspace_id, decide))
+
+    def _exclusive_command(
+        self, workspace_id: str, decide: Callable[[], CommandSteps[list[Workspace]]]
+    ) -> Command[list[Workspace]]:
+        return Command(self._registry.active_workspace(workspace_id).org_id, (), decide, exclusive=True)
+
+    def _removal_write_set(self, branch: list[Workspace], more_events: list[JournalEvent]) -> WriteSet[list[Workspace]]:
+        now = self._clock.now()
+        removed = [self._next_revision(each, status=WorkspaceStatus.REMOVED, removed_at=now) for each in branch]
+        emitted = [
+            workspace_event("WORKSPACE_REMOVED", each, WorkspaceRemovedPayload(to_rfc3339(now)))
+            for each in reversed(removed)
+        ]
+        removal = WriteSet(
+            removed,
+            [update_statement(each) for each in removed],
+            [*emitted, *more_events],
+            notify=(org_key(removed[0].org_id), *(log_key(each.id) for each in removed)),
+            after_commit=lambda: self._registry.put_workspaces(removed),
+            domain_events=[WorkspacesRemoved(tuple(each.id for each in removed), now)],
+        )
+        for each in removed:
+            removal = removal + self._access.push_secrets.forget(each.id)
+        return removal
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
@@ -206,7 +376,9 @@ class OrgWriter:
         *,
         card_locked: bool = False,
     ) -> Workspace:
-        """Register an agent with its card and delivery mode. `card_locked`: the agent may not change its card.
+        """Register an agent with its delivery mode and what its card says now; other members of the card stay.
+
+        `card_locked`: the agent may not change its card.
 
         Raises InvalidField, UrlRequired, NotFound, WorkspaceRemoved."""
         # Taken before the commit: a heartbeat later than the event of the registration would look like a further one.
@@ -215,19 +387,18 @@ class OrgWriter:
         def decide() -> CommandSteps[Workspace]:
             yield from ()
             old = self._registry.active_workspace(workspace_id)
-            text = self._encode_card(old, rules.locked_card(old.agent_card, card) if card_locked else card)
+            merge = rules.locked_card if card_locked else rules.merged_card
+            text = self._encode_card(old, merge(old.agent_card, card))
             status = rules.status_after_register(old)
             same_card = rules.is_same_json(old.agent_card, text)
             delivery = rules.resolve_delivery(mode, url, (old.delivery_mode, old.url))
             moved = delivery != (old.delivery_mode, old.url)
             if same_card and status is old.status and not moved:
                 return WriteSet(old)
-            new = self._changes.next_revision(
-                old, agent_card=text, status=status, delivery_mode=delivery[0], url=delivery[1]
-            )
+            new = self._next_revision(old, agent_card=text, status=status, delivery_mode=delivery[0], url=delivery[1])
             events = []
             if moved:
-                events.append(self._changes.workspace_view_event("WORKSPACE_UPDATED", new))
+                events.append(self._workspace_view_event("WORKSPACE_UPDATED", new))
             if status is not old.status:
                 known = msgspec.Raw(text.encode())
                 events.append(
@@ -239,18 +410,22 @@ class OrgWriter:
                 events.append(
                     workspace_event("AGENT_CARD_UPDATED", new, CardUpdatedPayload(msgspec.Raw(text.encode())))
                 )
-            return self._changes.update_write_set(new, events, new)
+            return self._update_write_set(new, events)
 
-        workspace = await self._store.run(self._changes.workspace_command(workspace_id, decide))
+        workspace = await self._store.run(self._workspace_command(workspace_id, decide))
         last = self._registry.last_heartbeat(workspace_id)
+        self._reported_at[workspace_id] = heard_at
         self._record_heartbeat(workspace_id, msgspec.structs.replace(last, heard_at=max(last.heard_at, heard_at)))
         return workspace
 
-    async def update_card(self, workspace_id: str, card: Any, *, card_locked: bool = False) -> None:
-        """Update the agent card. `card_locked`: the agent may not change its card.
+    async def update_card(self, workspace_id: str, card: Any) -> None:
+        """Replace the agent card. Raises InvalidField, NotFound, WorkspaceRemoved."""
+        await self._revise_card(workspace_id, lambda _old: card)
 
-        Raises InvalidField, NotFound, WorkspaceRemoved."""
-        await self._revise_card(workspace_id, lambda old: rules.locked_card(old, card) if card_locked else card)
+    async def merge_card(self, workspace_id: str, card: Any, *, card_locked: bool = False) -> None:
+        """Update the members of the card that the agent names; others stay. Raises the errors of `update_card`."""
+        merge = rules.locked_card if card_locked else rules.merged_card
+        await self._revise_card(workspace_id, lambda old: merge(old, card))
 
     async def update_tools(self, workspace_id: str, listed: list[Any]) -> None:
         """Update the tools in the agent card. Raises the errors of `update_card`."""
@@ -267,23 +442,48 @@ class OrgWriter:
             text = self._encode_card(old, revise(old.agent_card))
             if rules.is_same_json(old.agent_card, text):
                 return WriteSet(None)
-            new = self._changes.next_revision(old, agent_card=text)
-            return self._changes.update_write_set(
-                new, [workspace_event("AGENT_CARD_UPDATED", new, CardUpdatedPayload(msgspec.Raw(text.encode())))], None
-            )
+            new = self._next_revision(old, agent_card=text)
+            event = workspace_event("AGENT_CARD_UPDATED", new, CardUpdatedPayload(msgspec.Raw(text.encode())))
+            return self._update_write_set(new, [event]).returning(None)
 
-        await self._store.run(self._changes.workspace_command(workspace_id, decide))
+        await self._store.run(self._workspace_command(workspace_id, decide))
 
     async def handle_heartbeat(self, workspace_id: str, heartbeat: Heartbeat, *, runtime_state: str | None) -> None:
         """Record a heartbeat; write only if the status changes. Raises NotFound, WorkspaceRemoved."""
+        self._registry.active_workspace(workspace_id)
+        self._reported_at[workspace_id] = heartbeat.heard_at
+        await self._apply_heartbeat(
+            workspace_id, heartbeat, rules.classify_heartbeat(heartbeat, wedged=runtime_state == "wedged")
+        )
+
+    async def record_presence(self, workspace_id: str, tools: list[Any] | None = None) -> None:
+        """Record that an agent uses its workspace. What a runtime of the workspace reports stays.
+
+        `tools`: those that the agent has loaded. Written only if the status or the tools change. Raises NotFound,
+        WorkspaceRemoved."""
+        workspace, now = self._registry.active_workspace(workspace_id), self._clock.now()
+        last, silence = self._registry.last_heartbeat(workspace_id), self._limits.silence_seconds * SECOND
+        # After a start, what an earlier process stored counts as reported.
+        reported_at = self._reported_at.setdefault(workspace_id, min(last.heard_at, self._started_at))
+        if self._registry.has_remote_heartbeat(workspace_id):
+            reported_at = max(reported_at, last.heard_at)
+        is_reporting = reported_at + silence > now
+        # A heartbeat that is recent enough needs no further one: presence is frequent.
+        is_due = last.heard_at + silence // rules.PRESENCES_PER_SILENCE <= now
+        if is_due or rules.next_status(workspace, AgentSignal.FAIR) is not workspace.status:
+            heartbeat = msgspec.structs.replace(last, heard_at=now) if is_reporting else Heartbeat(heard_at=now)
+            await self._apply_heartbeat(workspace_id, heartbeat, AgentSignal.FAIR)
+        if tools is not None and not (is_reporting and rules.lists_tools(workspace.agent_card)):
+            await self.update_tools(workspace_id, tools)
+
+    async def _apply_heartbeat(self, workspace_id: str, heartbeat: Heartbeat, signal: AgentSignal) -> None:
         workspace = self._registry.active_workspace(workspace_id)
         self._record_heartbeat(workspace_id, heartbeat)
-        signal = rules.classify_heartbeat(heartbeat, wedged=runtime_state == "wedged")
-        if rules.next_status(workspace, signal) is not workspace.status:
+        # A sweep may have decided before this heartbeat, so that its commit changes the status after this line.
+        is_doubtful = workspace_id in self._marking_silent
+        if is_doubtful or rules.next_status(workspace, signal) is not workspace.status:
             await self._store.run(
-                self._changes.workspace_command(
-                    workspace_id, partial(self._decide_status, workspace_id, signal, heartbeat)
-                )
+                self._workspace_command(workspace_id, partial(self._decide_status, workspace_id, signal, heartbeat))
             )
 
     def _decide_status(self, workspace_id: str, signal: AgentSignal, heartbeat: Heartbeat) -> CommandSteps[None]:
@@ -292,8 +492,8 @@ class OrgWriter:
         status = rules.next_status(old, signal)
         if status is old.status:
             return WriteSet(None)
-        new = self._changes.next_revision(old, status=status)
-        return self._changes.update_write_set(new, [status_event(new, old, heartbeat)], None)
+        new = self._next_revision(old, status=status)
+        return self._update_write_set(new, [status_event(new, old, heartbeat)]).returning(None)
 
     async def sweep_silent_agents(self, _key: str) -> None:
         """Mark silent agents, save the heartbeats and schedule the next sweep.
@@ -306,8 +506,15 @@ class OrgWriter:
             for workspace in self._registry.workspaces()
             if workspace.status in listening and self._is_silent(workspace.id, now)
         ]
-        commands = [self._changes.workspace_command(each, partial(self._decide_silent, each)) for each in silent_ids]
-        await asyncio.gather(*(self._store.run(command) for command in commands))
+        commands = [self._workspace_command(each, partial(self._decide_silent, each)) for each in silent_ids]
+        self._marking_silent.update(silent_ids)
+        try:
+            await asyncio.gather(*(self._store.run(command) for command in commands))
+        finally:
+            self._marking_silent.difference_update(silent_ids)
+        if silent_ids:
+            seconds = self._limits.silence_seconds
+            _log.info("%d agents are offline: no heartbeat for %d s", len(silent_ids), seconds)
         await self._save_heartbeats([set_timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
 
     async def save_heartbeats(self) -> bool:
@@ -316,9 +523,9 @@ class OrgWriter:
         Of several processes each saves its own; one of them sweeps."""
         return await self._save_heartbeats([])
 
-    async def _save_heartbeats(self, extra_writes: list[tuple[str, Params]]) -> bool:
+    async def _save_heartbeats(self, extra_writes: list[Statement]) -> bool:
         heartbeats, saved = self._registry.take_unsaved_heartbeats(), self._ids.new()
-        writes: list[tuple[str, Params]] = [
+        writes: list[Statement] = [
             ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(heartbeat), "saved": saved})
             for workspace_id, heartbeat in heartbeats
         ]
@@ -361,11 +568,113 @@ class OrgWriter:
     def _record_heartbeat(self, workspace_id: str, heartbeat: Heartbeat) -> None:
         task_changed = self._registry.record_heartbeat(workspace_id, heartbeat)
         workspace = self._registry.active_workspace(workspace_id)
-        push_keys = (PUSHES_KEY,) if workspace.delivery_mode == PUSH else ()
+        push_keys = (PUSHES_KEY,) if workspace.uses_push else ()
         self._notify((heartbeat_key(workspace.org_id), *((HEARTBEATS,) if task_changed else ()), *push_keys))
 
     def _encode_card(self, workspace: Workspace, card: Any) -> str:
         text = msgspec.json.encode(rules.with_readable_name(card, workspace.name)).decode()
         if len(text.encode()) > self._limits.card_bytes:
-            raise InvalidField(reason=f"the agent card is larger than {self._limits.card_bytes} bytes; shorten it")
+            raise InvalidField(
+                reason=f"the agent card is larger than the limit of {self._limits.card_bytes} bytes. Shorten it."
+            )
         return text
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def _tree_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
+        """Return a command that reads or changes positions in the tree. They run one at a time in each organisation."""
+        org_id = self._registry.active_workspace(workspace_id).org_id
+        return Command(org_id, (("tree", org_id), ("workspace", workspace_id)), decide)
+
+    def _workspace_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
+        """Return a command on one workspace alone."""
+        return Command(self._registry.active_workspace(workspace_id).org_id, (("workspace", workspace_id),), decide)
+
+    # -- checks --------------------------------------------------------------------------------------------------------
+
+    def _future_siblings(self, org_id: str, parent_id: str | None) -> list[Workspace]:
+        """Return the siblings that a new workspace would have. Raises InvalidParent."""
+        if parent_id is None:
+            return self._registry.roots(org_id)
+        parent = self._valid_parent(org_id, parent_id)
+        if rules.depth(self._registry, parent) + 1 > self._limits.tree_depth:
+            raise InvalidParent(reason=rules.depth_error(self._limits.tree_depth))
+        return self._registry.children(parent)
+
+    def _valid_parent(self, org_id: str, parent_id: str) -> Workspace:
+        """Return an active workspace of an organisation that can be a parent. Raises InvalidParent."""
+        parent = self._registry.workspace(parent_id)
+        if parent is None or parent.org_id != org_id or parent.removed:
+            raise InvalidParent(reason="it was not found in this organisation")
+        return parent
+
+    def _unused_name(self, name: str, level: list[Workspace], own_id: str = "") -> str:
+        """Return the name, with a number appended if another workspace of the level has it."""
+        return unique_name(name, {each.name for each in level if each.id != own_id}, self._limits.name_length)
+
+    def _clean_workspace(self, new: NewWorkspace) -> NewWorkspace:
+        """Validate and normalise a new workspace. Raises InvalidName, InvalidField, UrlRequired."""
+        short = self._limits.short_text_length
+        mode, url = rules.resolve_delivery(new.delivery_mode, new.url, (DeliveryMode.POLL, None))
+        return msgspec.structs.replace(
+            new,
+            name=validate_name(new.name, self._limits.name_length),
+            role=None if new.role is None else validate_line(new.role, short, "role"),
+            runtime=validate_line(new.runtime, short, "runtime") or "generic-mcp",
+            key=self._clean_key(new.key),
+            delivery_mode=mode,
+            url=url,
+        )
+
+    def _clean_key(self, key: str | None) -> str | None:
+        """Validate the key of a workspace in an org file. Raises InvalidField."""
+        return None if key is None else validate_line(key, self._limits.name_length, "key") or None
+
+    def _check_key_unused(self, org_id: str, key: str | None, own_id: str = "") -> None:
+        """Raise InvalidField if an active workspace has the key: an org file could not distinguish the two."""
+        for each in self._registry.workspaces(org_id) if key is not None else ():
+            if each.key == key and each.id != own_id:
+                raise InvalidField(
+                    reason=f"the workspace {each.name!r} already has the key {key!r}. Choose another key."
+                )
+
+    # -- writes --------------------------------------------------------------------------------------------------------
+
+    def _next_revision(self, old: Workspace, **fields: Any) -> Workspace:
+        """Return the next revision of a workspace."""
+        return msgspec.structs.replace(old, rev=old.rev + 1, updated_at=self._clock.now(), **fields)
+
+    def _update_write_set(self, new: Workspace, events: Sequence[JournalEvent]) -> WriteSet[Workspace]:
+        """Return the write set for the change of one workspace."""
+        return WriteSet(
+            new,
+            [update_statement(new)],
+            events,
+            notify=(org_key(new.org_id), log_key(new.id), PUSHES_KEY),
+            after_commit=lambda: self._registry.put_workspace(new),
+        )
+
+    def _workspace_view_event(self, name: str, workspace: Workspace) -> JournalEvent:
+        """Return an event with the full view of a workspace."""
+        return workspace_event(name, workspace, workspace_view(workspace, self._registry.last_heartbeat(workspace.id)))
+
+
+def _team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
+    """Return the members of a team, level by level."""
+    found, level = [], team
+    while level:
+        found.append(level)
+        level = tuple(below for each in level for below in each.children)
+    return found
+
+
+def _check_confirmed(
+    verb: str, workspace: Workspace, descendants: list[Workspace], *, confirmed: bool, typed_name: str | None
+) -> None:
+    """Raise ConfirmationRequired with the affected workspaces, unless confirmed.
+
+    A typed name must be the current name of the workspace."""
+    if confirmed and typed_name in (None, workspace.name):
+        return
+    children = [{"id": each.id, "name": each.name} for each in descendants]
+    raise ConfirmationRequired(verb=verb, name=workspace.name, children=children, children_count=len(children))

@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator
 
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
-from molecule_core.store.queries import Params
+from molecule_core.store.database import Statement, Store
 from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, RetentionPolicy, deletion_command
 
 
 class PromptRetention(RetentionPolicy):
     """Retention policy for shared files and prompts of removed workspaces."""
+
+    kinds = ("prompts of removed workspaces",)
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store
@@ -28,7 +29,7 @@ class PromptRetention(RetentionPolicy):
         shared = await self._store.rows("shared_context", workspace_params)
         if not last and not shared:
             return EMPTY_BATCH
-        writes: list[tuple[str, Params]] = [("forget_shared_context", workspace_params)]
+        writes: list[Statement] = [("forget_shared_context", workspace_params)]
         if last:
             writes.append(("forget_prompts", {**workspace_params, "upto": last[0][0]}))
         return RetentionBatch(

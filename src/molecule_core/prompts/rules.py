@@ -16,10 +16,12 @@ _FORBIDDEN_CHARACTERS = set('<>:"|?*`')
 def check_path(path: str, max_length: int) -> str:
     """Check the path of a shared file: relative, forward slashes, visible characters, no `..`. Raises InvalidField."""
     if not path or len(path) > max_length:
-        raise InvalidField(reason=f"the path of a shared file has 1 to {max_length} characters")
+        raise InvalidField(
+            reason=f"the path of a shared file cannot have {len(path)} characters. Use 1 to {max_length}."
+        )
     bad = find_hidden_character(path) or next((each for each in path if each in _FORBIDDEN_CHARACTERS), None)
     if bad is not None:
-        raise InvalidField(reason=f"the path of a shared file holds U+{ord(bad):04X}; remove it")
+        raise InvalidField(reason=f"the path of a shared file cannot have U+{ord(bad):04X}. Remove it.")
     parts = path.split("/")
     if (
         path.startswith("~")
@@ -27,27 +29,31 @@ def check_path(path: str, max_length: int) -> str:
         or _DRIVE_LETTER.match(path)
         or any(each.strip() in ("", ".", "..") for each in parts)
     ):
-        raise InvalidField(reason="the path of a shared file is relative: names with / between them, no . and no ..")
+        raise InvalidField(
+            reason="the path of a shared file must be relative, without . and .. parts. Use names separated by /."
+        )
     return path
 
 
 def check_files(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]:
     """Check number, names and sizes of shared files. Raises InvalidField."""
     if len(files) > limits.shared_files:
-        raise InvalidField(reason=f"{len(files)} files are too many; share at most {limits.shared_files}")
+        raise InvalidField(reason=f"a workspace cannot share {len(files)} files. Share at most {limits.shared_files}.")
     seen, total = set(), 0
     for each in files:
         check_path(each.path, limits.shared_path_length)
         if each.path.casefold() in seen:
-            raise InvalidField(reason="two shared files have one path; names differ in more than case")
+            raise InvalidField(reason="two shared files cannot have the same path, ignoring case. Rename one of them.")
         seen.add(each.path.casefold())
         size = len(each.content.encode())
         if size > limits.shared_file_bytes:
-            raise InvalidField(reason=f"a shared file has {size} bytes; at most {limits.shared_file_bytes} are taken")
+            raise InvalidField(
+                reason=f"a shared file cannot have {size} bytes. Use at most {limits.shared_file_bytes}."
+            )
         total += size
     if total > limits.shared_context_bytes:
         raise InvalidField(
-            reason=f"the shared files have {total} bytes; at most {limits.shared_context_bytes} are taken"
+            reason=f"the shared files cannot have {total} bytes in total. Use at most {limits.shared_context_bytes}."
         )
     return files
 
@@ -67,11 +73,11 @@ def check_build(build: PromptBuild, limits: Limits) -> None:
     """Check a reported prompt. Raises InvalidField."""
     if len(build.sections) > limits.prompt_sections:
         raise InvalidField(
-            reason=f"the prompt has {len(build.sections)} sections; at most {limits.prompt_sections} are taken"
+            reason=f"the prompt cannot have {len(build.sections)} sections. Use at most {limits.prompt_sections}."
         )
     if len(build.warnings) > limits.prompt_sections:
         raise InvalidField(
-            reason=f"there are {len(build.warnings)} warnings; at most {limits.prompt_sections} are taken"
+            reason=f"the prompt cannot have {len(build.warnings)} warnings. Send at most {limits.prompt_sections}."
         )
     last = 0
     for each in build.sections:
@@ -81,6 +87,8 @@ def check_build(build: PromptBuild, limits: Limits) -> None:
 
 def _check_section(section: PromptSection, last: int) -> None:
     if section.part < last:
-        raise InvalidField(reason="the sections are not in the order of their parts, from 1 to 6")
+        raise InvalidField(reason="the sections are not in the order of their parts. Sort them by part, from 1 to 6.")
     if len(section.text.encode()) != section.bytes:
-        raise InvalidField(reason="bytes of a section is not the size of its text in UTF-8")
+        raise InvalidField(
+            reason="bytes of a section differs from the size of its text. Send the size of the text in UTF-8."
+        )

@@ -11,7 +11,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.prompts import rules
 from molecule_core.prompts.model import SharedFiles, StoredPrompt
 from molecule_core.prompts.reader import shared_files_from_rows
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Store, WriteSet
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, ReadQuery, Statement, Store, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
 from molecule_core.wire.schemas.prompts import PromptBuild, PromptBuiltPayload, SharedContextUpdatedPayload, SharedFile
@@ -61,7 +61,8 @@ class PromptWriter:
         text = msgspec.json.encode(build).decode()
         if len(text.encode()) > self._limits.prompt_bytes:
             raise InvalidField(
-                reason=f"the prompt is larger than {self._limits.prompt_bytes} bytes as JSON; lower its budget"
+                reason=f"the prompt is larger than the limit of {self._limits.prompt_bytes} bytes as JSON. "
+                "Lower its budget."
             )
         org_id = self._org.active_workspace(workspace_id).org_id
 
@@ -73,7 +74,7 @@ class PromptWriter:
                 return WriteSet(revision)
             revision += 1
             prompt = StoredPrompt(revision, text, self._clock.now())
-            writes: list[tuple[str, Params]] = [
+            writes: list[Statement] = [
                 ("insert_prompt", {"workspace_id": workspace_id, "hash": build.hash, **msgspec.structs.asdict(prompt)})
             ]
             if revision > self._limits.prompt_builds:

@@ -2,7 +2,7 @@
 
     uvicorn --factory molecule_core.server.asgi:create_app
 
-Settings come from the environment (`MOLECULE_*`), as for `molecule serve`. docs/operations.md has the examples.
+Settings come from the environment (`MOLECULE_*`), as for `molecule serve`. docs/how-to/asgi-server.md has the examples.
 """
 
 import logging
@@ -13,7 +13,7 @@ from molecule_core.common.logs import configure_logging
 from molecule_core.common.settings import Settings, environment, load_settings
 from molecule_core.server.composition import Server
 from molecule_core.server.startup import open_server
-from molecule_core.server.state_folder import ensure_admin_token, prepare_state_folder
+from molecule_core.server.state_folder import prepare_state_folder, server_admin_token
 
 
 class ServerLifespan:
@@ -44,7 +44,7 @@ def create_app(settings: Settings | None = None, *, admin_token: str | None = No
     if not logging.getLogger().handlers:
         configure_logging(settings.log_level, settings.log_format)
     prepare_state_folder(settings)
-    return asgi_application(Server(settings, admin_token=admin_token or ensure_admin_token(settings)))
+    return asgi_application(Server(settings, admin_token=admin_token or server_admin_token(settings)))
 
 
 def asgi_application(server: Server) -> AsgiApplication[Request]:

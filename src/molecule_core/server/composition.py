@@ -2,28 +2,33 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from functools import partial
 
-from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
-from molecule_core.access.writer import AccessWriter
-from molecule_core.api.application import Application
+from molecule_core.api.app_server.websocket import AppServerRoutes
+from molecule_core.api.application import Application, InternalRequest
 from molecule_core.api.approvals.approvals import ApprovalRoutes
 from molecule_core.api.approvals.gate import ApprovalGate
 from molecule_core.api.auth import Authenticator
 from molecule_core.api.canvas import CanvasRoutes
 from molecule_core.api.delegations.a2a_delegation import A2ADelegation
-from molecule_core.api.delegations.delegations import DelegationRoutes
+from molecule_core.api.delegations.delegations import DelegationRoutes, DelegationViews
 from molecule_core.api.delegations.progress_throttle import ProgressThrottle
-from molecule_core.api.delegations.reporting import ReportingRoutes
+from molecule_core.api.delegations.reports import DelegationReportRoutes
+from molecule_core.api.docs import DocsRoutes
+from molecule_core.api.host_context import HostContextReader
 from molecule_core.api.http.connection_registry import ConnectionRegistry
+from molecule_core.api.http.response import Response
 from molecule_core.api.instructions.agent_docs import AgentDocsRoutes
 from molecule_core.api.instructions.previews import PreviewRenderer
+from molecule_core.api.instructions.template_choices import TemplateChoices
 from molecule_core.api.instructions.template_metrics import TemplateMetricsRoutes
 from molecule_core.api.instructions.templates import InstructionRoutes
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.live.routes import LiveRoutes
+from molecule_core.api.live.turns import LiveTurnRoutes
 from molecule_core.api.mcp.routes import McpRoutes
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost, TestExtensions
 from molecule_core.api.memory import MemoryRoutes
@@ -33,6 +38,7 @@ from molecule_core.api.messages.files import FileRoutes
 from molecule_core.api.messages.inbox import InboxRoutes
 from molecule_core.api.messages.inbox_view import InboxPresenter
 from molecule_core.api.messages.replies import ReplyRoutes
+from molecule_core.api.messages.result_waits import DelegationWait, ReplyWait
 from molecule_core.api.messages.send import MessageRoutes
 from molecule_core.api.operations import MetricSources, OperationsRoutes, RetentionControl, StoreMetrics
 from molecule_core.api.org.agent_registry import RegistryRoutes
@@ -41,71 +47,63 @@ from molecule_core.api.org.orgs import OrgRoutes
 from molecule_core.api.org.people import PeopleRoutes
 from molecule_core.api.org.sessions import SessionRoutes
 from molecule_core.api.org.tokens import TokenRoutes
+from molecule_core.api.org.workspace_limits import WorkspaceLimitRoutes
 from molecule_core.api.org.workspace_tree import WorkspaceTreeRoutes
 from molecule_core.api.org.workspaces import WorkspaceRoutes
 from molecule_core.api.prompts import PromptRoutes
 from molecule_core.api.rate_limits import RateLimiter
-from molecule_core.api.routing import Route, RouteTable
-from molecule_core.api.system import SystemRoutes
-from molecule_core.api.threads.routes import ThreadRouteGroup
+from molecule_core.api.routing import Request, Route, RouteTable
+from molecule_core.api.runners import RunnerRoutes
+from molecule_core.api.system import StoreReadiness, SystemRoutes
+from molecule_core.api.threads.collaboration import CollaborationRoutes
+from molecule_core.api.threads.engines import EngineRoutes
+from molecule_core.api.threads.threads import ThreadRoutes
 from molecule_core.approvals.model import APPROVAL
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
 from molecule_core.common.logs import register_secret
-from molecule_core.common.metrics import DelegationMeter, InstructionMeter, MessageMeter, RouteMeter
+from molecule_core.common.metrics import RouteMeter
 from molecule_core.common.net.ip_policy import NetPolicy
 from molecule_core.common.net.safe_fetch import Fetcher, SafeFetcher
+from molecule_core.common.net.trusted_proxies import TrustedProxies
 from molecule_core.common.settings import Settings, environment
 from molecule_core.common.tracing import Tracing, create_tracing
 from molecule_core.common.version import VERSION
 from molecule_core.delegations.model import DELEGATION
-from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.retention import DelegationRetention
-from molecule_core.delegations.rules import OUTCOMES
-from molecule_core.delegations.subscribers import DelegationSubscriber
-from molecule_core.delegations.transitions import DelegationCloser
-from molecule_core.delegations.writer import DelegationWriter
-from molecule_core.instructions.canary_statistics import METRIC_RUNTIMES
-from molecule_core.instructions.rules import CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE
-from molecule_core.instructions.services import InstructionServices
-from molecule_core.memory.model import EXPIRY_TIMER as MEMORY_EXPIRY
-from molecule_core.memory.reader import KeyReader, MemoryReader
+from molecule_core.live_turns.retention import LiveTurnRetention
+from molecule_core.memory.model import KEY_EXPIRY_TIMER
 from molecule_core.memory.retention import MemoryRetention
-from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages import events
-from molecule_core.messages.approval_messages import ApprovalMessages
-from molecule_core.messages.delegation_messages import DelegationMessages
-from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
-from molecule_core.messages.delivery.push_claims import PushClaims
-from molecule_core.messages.delivery.push_dispatcher import PushDispatcher
-from molecule_core.messages.delivery.push_results import PushResultRecorder
-from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
-from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
-from molecule_core.messages.files.uploads import FileWriter
-from molecule_core.messages.inbox.claims import InboxClaims
-from molecule_core.messages.model import EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
-from molecule_core.messages.obligations.instructions import create_instruction_builder
-from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.model import MESSAGE_EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
 from molecule_core.messages.obligations.model import OVERDUE_TIMER
-from molecule_core.messages.overdue_watchdog import OverdueWatchdog
-from molecule_core.messages.reader import ChainReader, MessageReader
-from molecule_core.messages.replies import ReplyWriter
+from molecule_core.messages.reader import ChainReader
 from molecule_core.messages.retention import MessageRetention
-from molecule_core.messages.subscribers import MessageSubscriber
-from molecule_core.messages.template_outcomes import CANARY_TIMER, CanaryMonitor
-from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import WorkspacesMoved, WorkspacesRemoved
+from molecule_core.messages.template_outcomes import CANARY_TIMER
+from molecule_core.org.limit_writer import LIMIT_TIMER, LimitWriter
+from molecule_core.org.model import LimitBegan, LimitEnded, WorkspacesMoved, WorkspacesRemoved
 from molecule_core.org.reader import OrgReader, OrgRegistrySync, load_registry
 from molecule_core.org.registry import OrgRegistry
 from molecule_core.org.retention import HeartbeatRetention
 from molecule_core.org.writer import HEARTBEATS, SWEEP, OrgWriter
-from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.retention import PromptRetention
-from molecule_core.prompts.writer import PromptWriter
-from molecule_core.server.approval_services import ApprovalServices
+from molecule_core.runners.retention import RunnerRetention
+from molecule_core.runners.subscribers import on_workspaces_removed as on_runner_workspaces_removed
 from molecule_core.server.process import ProcessRuntime
-from molecule_core.server.thread_services import ThreadServices
-from molecule_core.store.blob_store import BlobStore
+from molecule_core.server.server_record import read_server_record
+from molecule_core.server.services import (
+    build_access,
+    build_approvals,
+    build_delegations,
+    build_delivery,
+    build_instructions,
+    build_live_turns,
+    build_memory,
+    build_messages,
+    build_prompts,
+    build_runners,
+    build_threads,
+)
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
@@ -113,13 +111,14 @@ from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
+from molecule_core.views.turn_feed import TurnFeed
 
 FIRST_ORG_NAME = "Default"
-_CREDENTIAL_ENDED = "the credential has ended"
+_CREDENTIAL_ENDED = "the credential is no longer valid"
 _log = logging.getLogger("molecule.server")
 
 
-class Server(ProcessRuntime):
+class Server:
     """One server process.
 
     `open` before serving, `close` after. `first_org`: name of the organisation created at first start."""
@@ -136,321 +135,330 @@ class Server(ProcessRuntime):
         tracing: Tracing | None = None,
         test_extensions: TestExtensions | None = None,
     ) -> None:
-        """Build the server. `mcp_additions`: tools and methods that only a test's server has."""
-        super().__init__(settings, clock=clock, randomness=randomness)
-        self._mcp_additions = test_extensions
+        """Build the server. `test_extensions`: tools and methods that only a test's server has."""
+        runtime = self.runtime = ProcessRuntime(settings, clock=clock, randomness=randomness)
+        self.settings, self.store, self.wakeups = settings, runtime.store, runtime.wakeups
         if settings.metrics_token:
             register_secret(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.from_networks(settings.push_networks), settings.limits)
         self._first_org = first_org
+        self._test_extensions = test_extensions
         self.version = VERSION
         self._tracing = tracing or create_tracing(settings.otel_endpoint, environment(), self.version)
-        self.registry, self.connection_registry = OrgRegistry(), ConnectionRegistry(self._clock)
-        self.instruction_meter = InstructionMeter(
-            METRIC_RUNTIMES, (CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE)
+        self.registry, self.connection_registry = OrgRegistry(), ConnectionRegistry(runtime.clock)
+        org = self._org = OrgReader(self.registry)
+        self.access = build_access(runtime, admin_token)
+        self.org_writer = OrgWriter(
+            self.store,
+            self.registry,
+            self.access.writer,
+            self.wakeups.notify,
+            clock=runtime.clock,
+            ids=runtime.ids,
+            limits=settings.limits,
         )
-        self._build_application(admin_token)
-        self._timers = TimerWorker(self.store, self._clock, self.wakeups)
-        messages = {
-            EXPIRY_TIMER: self._dead_letters.expire_message,
-            OVERDUE_TIMER: self._overdue_watchdog.check_due,
-            UNMENTIONED_FILE_TIMER: self._file_writer.delete_if_unmentioned,
-        }
-        others = {
-            SWEEP: self._org_writer.sweep_silent_agents,
-            MEMORY_EXPIRY: self._key_writer.delete_expired,
-            RETENTION_TIMER: self._retention.on_due,
-        }
-        others |= {CANARY_TIMER: self._canary_monitor.evaluate_trial, **self.thread_services.waits.timers}
-        others |= {DELEGATION: self.delegation_writer.on_due, APPROVAL: self.approval_services.writer.on_due}
-        for kind, on_due in {**messages, **others}.items():
-            self._timers.register(kind, on_due)
-        self._workers: list[asyncio.Task[None]] = []
-
-    def _build_application(self, admin_token: str) -> None:
-        settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
-        clock, ids, limits = self._clock, self._ids, settings.limits
-        credential_cache = CredentialCache()
-        access_reader = AccessReader(store, clock, admin_token, credential_cache, settings.metrics_token)
-        access_writer = AccessWriter(
-            store, credential_cache, clock=clock, ids=ids, randomness=self._randomness, limits=limits
+        self.limit_writer = LimitWriter(self.store, self.registry, clock=runtime.clock, limits=settings.limits)
+        runtime.cache_sync.register(OrgRegistrySync(self.registry), *OrgRegistrySync.KINDS)
+        runtime.cache_sync.register(self.access.reader, *AccessReader.KINDS)
+        self.instructions = build_instructions(runtime, org)
+        self.messages = build_messages(runtime, org, self.instructions)
+        self.delivery = build_delivery(runtime, org, self.messages, self._fetcher)
+        self.delegations = build_delegations(runtime, org, self.messages)
+        self.approvals = build_approvals(
+            self.store,
+            org,
+            self.messages.approval_messages,
+            self.wakeups,
+            clock=runtime.clock,
+            ids=runtime.ids,
+            limits=settings.limits,
         )
-        self._org_writer = org_writer = OrgWriter(
-            store, registry, access_writer, wakeups.notify, clock=clock, ids=ids, limits=limits
+        runtime.cache_sync.register(self.approvals.policy_cache, *self.approvals.policy_cache.KINDS)
+        self.threads = build_threads(
+            self.store, org, self.wakeups, clock=runtime.clock, ids=runtime.ids, limits=settings.limits
         )
-        org = OrgReader(registry)
-        self._cache_sync.register(OrgRegistrySync(registry), *OrgRegistrySync.KINDS)
-        self._cache_sync.register(access_reader, *AccessReader.KINDS)
-        self._instructions = instructions = InstructionServices(
-            store,
-            self._cache_sync,
-            self.instruction_meter,
-            org.is_active_in,
-            clock=clock,
-            limits=limits,
-            public_url=settings.url,
-        )
-        self._canary_monitor = CanaryMonitor(
-            store, org, instructions.reader, instructions.canaries, self.instruction_meter, clock=clock, limits=limits
-        )
-        instruction_builder = create_instruction_builder(
-            settings, instructions.renderer, org, store, self.instruction_meter
-        )
-        ledger = ObligationLedger(clock, limits, instruction_builder, shared=store.is_shared)
-        ledger.on_first_outcome = self._canary_monitor.record_outcome
-        writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, ledger=ledger)
-        reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
-        inbox_claims = InboxClaims(store, org, wakeups, reader, ledger, clock=clock, limits=limits)
-        replies = ReplyWriter(store, org, writer, inbox_claims, ledger, clock=clock, ids=ids)
-        delegation_messages = DelegationMessages(ledger, clock=clock, ids=ids)
-        self._build_delegations(org, writer, delegation_messages, reader)
-        self._build_approvals(org, ApprovalMessages(ledger, delegation_messages, clock=clock))
-        self.thread_services = ThreadServices(store, org, wakeups, clock=clock, ids=ids, limits=limits)
-        inbox_presenter = InboxPresenter(instruction_builder, self.delegation_reader)
-        self._overdue_watchdog = OverdueWatchdog(store, org, ledger, clock=clock, limits=limits)
-        reply_waiters = self._build_delivery(org, delegation_messages, ledger)
-        status_reader = DeliveryStatusReader(
-            store, org, wakeups, clock=clock, limits=limits, circuit_open_until=self.push_dispatcher.circuit_open_until
-        )
-        blob_store = BlobStore(settings.files_folder, reserved_bytes=limits.disk_reserve_bytes)
-        self._file_writer = FileWriter(store, blob_store, org, writer, clock=clock, ids=ids, limits=limits)
-        self._key_writer = KeyWriter(store, org, clock=clock, limits=limits)
-        rate_limiter = RateLimiter(limits, clock)
-        catch_up = store.catch_up if store.is_shared else None
-        approval_gate = ApprovalGate(
-            self.approval_services.writer,
-            self.approval_services.reader,
-            self.delegation_writer,
-            self.delegation_reader,
-            reader,
-            limits,
-        )
-        authenticator = Authenticator(
-            access_reader, org, self._allowed_hosts(), settings.cookie_name, approval_gate, catch_up
-        )
-        self._retention = RetentionWorker(
-            store,
-            (
-                JournalRetention(store, lambda: [each.id for each in org.orgs()]),
-                MessageRetention(store, org, clock=clock, limits=limits),
-                DelegationRetention(store, org, clock=clock, limits=limits),
-                self.approval_services.retention,
-                MemoryRetention(store, org),
-                PromptRetention(store, org),
-                self.thread_services.retention,
-                CredentialRetention(store),
-                HeartbeatRetention(store),
-            ),
-            clock=clock,
-            limits=limits,
-        )
-        feed = Feed(store, wakeups, org, reader, self.delegation_reader)
-        readers = (reader, self.delegation_reader, self.approval_services.reader)
-        snapshots = SnapshotReader(store, feed, org, *readers, clock=clock, limits=limits)
-        self.live_hub = LiveHub(feed, org, clock=clock, limits=limits)
-        access_reader.on_credential_change(
+        self.live_turns = build_live_turns(runtime)
+        self.memory = build_memory(runtime, org)
+        self.prompts = build_prompts(runtime, org)
+        self.runners = build_runners(runtime, org, self.access)
+        self._host_contexts = HostContextReader(org, self.prompts.reader)
+        self._subscribe()
+        self._retention = self._build_retention()
+        self.progress_throttle = ProgressThrottle(self.delegations.writer.report_progress, clock=runtime.clock)
+        self._feed = Feed(self.store, self.wakeups, org, self.messages.reader, self.delegations.reader)
+        self.live_hub = LiveHub(self._feed, self._turn_feed, org, clock=runtime.clock, limits=settings.limits)
+        self.access.reader.on_credential_change(
             lambda hashed, at: self.live_hub.end_credentials((hashed,), _CREDENTIAL_ENDED, at),
             self.live_hub.disconnect_person,
         )
+        self._build_application()
+        self._timers = TimerWorker(self.store, runtime.clock, self.wakeups)
+        timer_handlers = {
+            MESSAGE_EXPIRY_TIMER: self.delivery.dead_letters.expire_message,
+            OVERDUE_TIMER: self.messages.overdue_watchdog.check_due,
+            UNMENTIONED_FILE_TIMER: self.messages.file_writer.delete_if_unmentioned,
+            SWEEP: self.org_writer.sweep_silent_agents,
+            LIMIT_TIMER: self.limit_writer.on_due,
+            KEY_EXPIRY_TIMER: self.memory.key_writer.delete_expired,
+            RETENTION_TIMER: self._retention.on_due,
+            CANARY_TIMER: self.messages.canary_monitor.evaluate_trial,
+            **self.threads.waits.timers,
+            DELEGATION: self.delegations.writer.on_due,
+            APPROVAL: self.approvals.writer.on_due,
+        }
+        for kind, on_due in timer_handlers.items():
+            self._timers.register(kind, on_due)
+        self._workers: list[asyncio.Task[None]] = []
+
+    def _turn_feed(self, org_id: str) -> TurnFeed:
+        return TurnFeed(self.live_turns.reader, self.wakeups, org_id, clock=self.runtime.clock)
+
+    def _subscribe(self) -> None:
+        """Subscribe to domain events; docs/order.md prints the order."""
+        subscribe, delegations, approvals = (
+            self.store.subscribers.subscribe,
+            self.delegations.subscriber,
+            self.approvals.subscriber,
+        )
+        subscribe(events.MessagesDelivered, "delegations.on_delivered", delegations.on_delivered)
+        subscribe(events.MessagesReleased, "delegations.on_released", delegations.on_released)
+        subscribe(events.PushDeferred, "delegations.on_push_deferred", delegations.on_push_deferred)
+        subscribe(events.PushOutcomeUnknown, "delegations.on_push_outcome_unknown", delegations.on_push_outcome_unknown)
+        subscribe(events.PushAccepted, "delegations.on_push_accepted", delegations.on_push_accepted)
+        subscribe(events.QuestionAsked, "delegations.on_question_asked", delegations.on_question_asked)
+        subscribe(
+            events.MessageAnswered, "delegations.on_answered", delegations.on_answered
+        )  # control: answer-closes-delegation
+        subscribe(events.ProgressReported, "delegations.on_progress", delegations.on_progress)
+        subscribe(events.DeliveryFailed, "delegations.on_delivery_failed", delegations.on_delivery_failed)
+        subscribe(WorkspacesRemoved, "delegations.on_workspaces_removed", delegations.on_workspaces_removed)
+        subscribe(WorkspacesRemoved, "messages.on_workspaces_removed", self.messages.subscriber.on_workspaces_removed)
+        subscribe(LimitBegan, "messages.on_limit_began", self.messages.subscriber.on_limit_began)
+        subscribe(LimitEnded, "messages.on_limit_ended", self.messages.subscriber.on_limit_ended)
+        subscribe(events.ApprovalExplained, "approvals.on_explained", approvals.on_explained, isolated=True)
+        subscribe(WorkspacesRemoved, "approvals.on_workspaces_removed", approvals.on_workspaces_removed)
+        subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)
+        subscribe(WorkspacesRemoved, "threads.on_workspaces_removed", self.threads.subscriber.on_workspaces_removed)
+        subscribe(WorkspacesRemoved, "runners.on_workspaces_removed", on_runner_workspaces_removed)
+
+    def _build_retention(self) -> RetentionWorker:
+        store, org, clock, limits = self.store, self._org, self.runtime.clock, self.settings.limits
+        policies = (
+            JournalRetention(store, lambda: [each.id for each in org.orgs()]),
+            MessageRetention(store, org, clock=clock, limits=limits),
+            DelegationRetention(store, org, clock=clock, limits=limits),
+            self.approvals.retention,
+            MemoryRetention(store, org),
+            PromptRetention(store, org),
+            self.threads.retention,
+            CredentialRetention(store),
+            HeartbeatRetention(store),
+            LiveTurnRetention(store),
+            RunnerRetention(store),
+        )
+        return RetentionWorker(store, policies, clock=clock, limits=limits)
+
+    def _build_application(self) -> None:
+        """Build the routes and the application that dispatches to them."""
+        runtime, settings, org, limits = self.runtime, self.settings, self._org, self.settings.limits
+        approval_gate = ApprovalGate(
+            self.approvals.writer,
+            self.approvals.reader,
+            self.delegations.writer,
+            self.delegations.reader,
+            self.messages.reader,
+            limits,
+        )
+        authenticator = Authenticator(
+            self.access.reader,
+            org,
+            runtime.allowed_hosts(),
+            settings.cookie_name,
+            approval_gate,
+            self.store.catch_up if self.store.is_shared else None,
+        )
+        proxies = TrustedProxies.from_networks(settings.trusted_proxies)
+        rate_limiter, unrouted_meter = RateLimiter(limits, runtime.clock, proxies), RouteMeter()
         self._session_routes = SessionRoutes(
-            access_writer,
-            access_reader,
+            self.access.writer,
+            self.access.reader,
             org,
             authenticator,
             self.live_hub,
-            clock=clock,
+            clock=runtime.clock,
             settings=settings,
             version=self.version,
         )
-        message_meter, rejected_meter, tracing = MessageMeter(), RouteMeter(), self._tracing
-        delegation_services = self.delegation_writer, self.delegation_reader
-        delegation_wait_deps, reply_wait_deps = (
-            (*delegation_services, authenticator.revalidate),
-            (status_reader, reply_waiters, authenticator.revalidate),
+        self.mcp_routes = self._build_mcp_routes(authenticator)
+        presenter = InboxPresenter(self.messages.instruction_builder, self.delegations.reader)
+        self.routes = RouteTable(
+            (
+                *self._org_routes(authenticator),
+                *self._message_routes(authenticator, rate_limiter, presenter),
+                *self._thread_routes(authenticator, rate_limiter),
+                *self._instruction_routes(),
+                *self._live_routes(authenticator, rate_limiter, presenter),
+                *TemplateMetricsRoutes(self.messages.canary_monitor, self.instructions.canaries).routes(),
+                *self._operations_routes(unrouted_meter),
+            )
         )
-        a2a_delegation = A2ADelegation(delegation_wait_deps, self.approval_services.reader, limits=limits)
-        schema = partial(store.rows, "meta_value", {"name": "schema"})
-        views = (
-            DelegationTreeReader(self.delegation_reader, clock=clock),
-            TimelineReader(reader, self.delegation_reader),
-        )
-        route_groups = (
-            CanvasRoutes(),
-            SystemRoutes(
-                schema, self._bus_status, version=self.version, process=self.process_id, route_list=self._route_table
-            ),
-            OrgRoutes(org_writer, org),
-            PeopleRoutes(access_writer, access_reader, self.live_hub, public_url=settings.url),
-            WorkspaceRoutes(org_writer, org, self._fetcher, public_url=settings.url),
-            WorkspaceTreeRoutes(org_writer, org, public_url=settings.url),
-            TokenRoutes(access_writer, access_reader, self.live_hub, public_url=settings.url),
-            ConnectRoutes(public_url=settings.url),
-            AgentDocsRoutes(public_url=settings.url),
-            RegistryRoutes(
-                org_writer, org, authenticator, self._fetcher, instruction_builder, clock=clock, limits=limits
-            ),
-            MessageRoutes(
-                writer,
-                replies,
-                reply_wait_deps,
-                rate_limiter,
-                message_meter,
-                a2a_delegation,
-                limits=limits,
-                tracing=tracing,
-            ),
-            ReplyRoutes(replies, writer, status_reader, message_meter, limits=limits),
-            InboxRoutes(
-                writer,
-                inbox_claims,
-                reader,
-                inbox_presenter,
-                message_meter,
-                clock=clock,
-                limits=limits,
-                tracing=tracing,
-            ),
-            DelegationRoutes(
-                delegation_wait_deps,
-                self.approval_services.reader,
-                views,
-                org,
-                store.catch_up,
-                message_meter,
-                limits=limits,
-            ),
-            ReportingRoutes(*delegation_services, self.progress_throttle, org, store.catch_up, limits=limits),
-            ApprovalRoutes(
-                self.approval_services.writer,
-                self.approval_services.reader,
-                self.thread_services.reader,
-                org,
-                authenticator,
-                limits=limits,
-            ),
-            DeliveryRoutes(status_reader, self._dead_letters, self.delegation_reader),
-            ChainRoutes(writer, ChainReader(store), org, limits=limits),
-            FileRoutes(self._file_writer, limits=limits),
-            self._build_memory_routes(org),
-            *self._build_prompt_routes(org, authenticator),
-            InstructionRoutes(
-                instructions, org, org_writer, PreviewRenderer(instructions, org, reader, store.catch_up)
-            ),
-            LiveRoutes(self.live_hub, feed, snapshots, org, authenticator, inbox_presenter),
-            self._session_routes,
-            self._build_mcp_routes(authenticator, org),
-            TemplateMetricsRoutes(self._canary_monitor, instructions.canaries),
-            self._build_operations_routes(org, reader, message_meter, rejected_meter),
-        )
-        self.routes = RouteTable(route for group in route_groups for route in group.routes())
         self.app = Application(
             self.routes,
             authenticator,
             rate_limiter,
-            rejected_meter,
-            ids=ids,
-            clock=clock,
+            unrouted_meter,
+            ids=runtime.ids,
+            clock=runtime.clock,
             limits=limits,
             access_log=settings.access_log,
         )
 
-    def _build_mcp_routes(self, authenticator: Authenticator, org: OrgReader) -> McpRoutes:
+    async def _call_internally(self, outer_request: Request, internal_request: InternalRequest) -> Response:
+        """Call the application, which is built after its routes."""
+        return await self.app.call_internally(outer_request, internal_request)
+
+    def _build_mcp_routes(self, authenticator: Authenticator) -> McpRoutes:
+        runtime, org = self.runtime, self._org
         dependencies = McpDependencies(
-            self._clock, self._ids, self._randomness, self.settings, self.version, self._mcp_additions
+            runtime.clock, runtime.ids, runtime.randomness, self.settings, self.version, self._test_extensions
         )
-        # The application is built after its routes.
-        host = McpToolHost(
-            lambda call, request: self.app.call_internally(call, request),  # noqa: PLW0108
+        host = McpToolHost(self._call_internally, org, self._host_contexts, lambda: self.wakeups.closing, dependencies)
+        return McpRoutes(host, authenticator, org, self.live_hub, self.org_writer, dependencies)
+
+    def _org_routes(self, authenticator: Authenticator) -> Iterator[Route]:
+        """Yield the routes of the page, the server, organisations, workspaces, people and agents."""
+        runtime, org, url, access = self.runtime, self._org, self.settings.url, self.access
+        yield from CanvasRoutes().routes()
+        yield from DocsRoutes().routes()
+        yield from SystemRoutes(
+            StoreReadiness(
+                partial(self.store.rows, "meta_value", {"name": "schema"}),
+                lambda: self.store.is_write_failing,
+                runtime.clock,
+                self.settings.limits.ready_seconds,
+            ),
+            runtime.bus_status,
+            version=self.version,
+            process=runtime.process_id,
+            route_list=lambda: self.routes.routes,
+        ).routes()
+        yield from OrgRoutes(self.org_writer, org).routes()
+        yield from PeopleRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
+        templates = TemplateChoices(self.instructions.reader)
+        yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, public_url=url).routes()
+        yield from WorkspaceTreeRoutes(self.org_writer, org, templates, public_url=url).routes()
+        yield from WorkspaceLimitRoutes(self.limit_writer, org).routes()
+        yield from TokenRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
+        yield from ConnectRoutes(public_url=url).routes()
+        yield from RunnerRoutes(self.runners.writer, self.runners.reader, self.live_hub).routes()
+        yield from AgentDocsRoutes(public_url=url).routes()
+        yield from RegistryRoutes(
+            self.org_writer,
             org,
-            lambda: self.wakeups.closing,
-            dependencies,
-        )
-        self.mcp_routes = McpRoutes(host, authenticator, org, self.live_hub, dependencies)
-        return self.mcp_routes
+            authenticator,
+            self._fetcher,
+            self.messages.instruction_builder,
+            clock=runtime.clock,
+            limits=self.settings.limits,
+        ).routes()
 
-    def _build_delegations(
-        self, org: OrgReader, messages: MessageWriter, delegation_messages: DelegationMessages, reader: MessageReader
-    ) -> None:
-        """Build delegations, and subscribe them and the messages of removed workspaces to domain events."""
-        store, clock, ids, limits = self.store, self._clock, self._ids, self.settings.limits
-        self.delegation_meter = DelegationMeter(OUTCOMES)
-        closer = DelegationCloser(
-            org, delegation_messages, self.delegation_meter, history=self.settings.delegation_ledger_write
-        )
-        self.delegation_writer = DelegationWriter(
-            store, org, messages, reader, closer, clock=clock, ids=ids, limits=limits
-        )
-        self.progress_throttle = ProgressThrottle(self.delegation_writer.report_progress, clock=clock)
-        self.delegation_reader = DelegationReader(store, org, reader, self.wakeups, clock=clock, limits=limits)
-        subscriber, subscribe = DelegationSubscriber(org, closer, limits), store.subscribers.subscribe
-        subscribe(events.MessagesDelivered, "delegations.handed", subscriber.on_delivered)
-        subscribe(events.MessagesReleased, "delegations.returned", subscriber.on_released)
-        subscribe(events.PushDeferred, "delegations.delayed", subscriber.on_push_deferred)
-        subscribe(events.PushOutcomeUnknown, "delegations.unsure", subscriber.on_push_outcome_unknown)
-        subscribe(events.PushAccepted, "delegations.accepted", subscriber.on_push_accepted)
-        subscribe(
-            events.MessageAnswered, "delegations.answered", subscriber.on_answered
-        )  # control: answer-closes-delegation
-        subscribe(events.ProgressReported, "delegations.progressed", subscriber.on_progress)
-        subscribe(events.DeliveryFailed, "delegations.given_up", subscriber.on_delivery_failed)
-        subscribe(WorkspacesRemoved, "delegations.seats_gone", subscriber.on_workspaces_removed)
-        subscribe(
-            WorkspacesRemoved,
-            "messages.seats_gone",
-            MessageSubscriber(org, delegation_messages, limits).on_workspaces_removed,
-        )
+    def _message_routes(
+        self, authenticator: Authenticator, rate_limiter: RateLimiter, presenter: InboxPresenter
+    ) -> Iterator[Route]:
+        """Yield the routes of messages, delegations and approvals."""
+        org, limits, clock = self._org, self.settings.limits, self.runtime.clock
+        messages, delivery, delegations, approvals = self.messages, self.delivery, self.delegations, self.approvals
+        delegation_wait = DelegationWait(delegations.writer, delegations.reader, authenticator.revalidate)
+        yield from MessageRoutes(
+            messages.writer,
+            messages.replies,
+            ReplyWait(delivery.status_reader, delivery.reply_waiters, authenticator.revalidate),
+            rate_limiter,
+            messages.meter,
+            A2ADelegation(delegations.writer, delegations.reader, delegation_wait, approvals.reader, limits=limits),
+            messages.file_writer,
+            limits=limits,
+            tracing=self._tracing,
+        ).routes()
+        yield from ReplyRoutes(
+            messages.replies, messages.writer, delivery.status_reader, messages.meter, limits=limits
+        ).routes()
+        yield from InboxRoutes(
+            messages.writer,
+            messages.inbox_claims,
+            messages.reader,
+            presenter,
+            messages.meter,
+            clock=clock,
+            limits=limits,
+            tracing=self._tracing,
+        ).routes()
+        yield from DelegationRoutes(
+            delegations.writer,
+            delegations.reader,
+            delegation_wait,
+            DelegationViews(
+                DelegationTreeReader(delegations.reader, clock=clock),
+                TimelineReader(messages.reader, delegations.reader),
+                approvals.reader,
+            ),
+            org,
+            self.store.catch_up,
+            messages.meter,
+            limits=limits,
+        ).routes()
+        yield from DelegationReportRoutes(
+            delegations.writer, delegations.reader, self.progress_throttle, org, self.store.catch_up, limits=limits
+        ).routes()
+        yield from ApprovalRoutes(
+            approvals.writer, approvals.reader, self.threads.reader, org, authenticator, limits=limits
+        ).routes()
+        yield from DeliveryRoutes(delivery.status_reader, delivery.dead_letters, delegations.reader).routes()
+        yield from ChainRoutes(messages.writer, ChainReader(self.store), org, limits=limits).routes()
+        yield from FileRoutes(messages.file_writer, authenticator.approval_gate.check_upload, limits=limits).routes()
 
-    def _build_approvals(self, org: OrgReader, approval_messages: ApprovalMessages) -> None:
-        """Build approvals and subscribe them to domain events."""
-        clock, ids, limits, subscribe = self._clock, self._ids, self.settings.limits, self.store.subscribers.subscribe
-        services = self.approval_services = ApprovalServices(
-            self.store, org, approval_messages, self.wakeups, clock=clock, ids=ids, limits=limits
-        )
-        self._cache_sync.register(services.policy_cache, *services.policy_cache.KINDS)
-        subscribe(events.ApprovalExplained, "approvals.explained", services.subscriber.on_explained, isolated=True)
-        subscribe(WorkspacesRemoved, "approvals.seats_gone", services.subscriber.on_workspaces_removed)
-        subscribe(WorkspacesMoved, "approvals.seats_moved", services.subscriber.on_workspaces_moved)
+    def _thread_routes(self, authenticator: Authenticator, rate_limiter: RateLimiter) -> Iterator[Route]:
+        """Yield the routes of memory, prompts and threads."""
+        org, limits, memory, threads = self._org, self.settings.limits, self.memory, self.threads
+        yield from MemoryRoutes(
+            memory.writer, memory.reader, memory.key_writer, memory.key_reader, org, limits=limits
+        ).routes()
+        yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
+        yield from ThreadRoutes(
+            threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits
+        ).routes()
+        yield from EngineRoutes(threads.engine_writer, threads.reader, org, limits=limits).routes()
+        yield from CollaborationRoutes(threads.agent_writer, threads.waits, threads.reader, org, limits=limits).routes()
+        yield from AppServerRoutes(
+            self._call_internally, self.live_hub, authenticator, rate_limiter, threads.reader, org
+        ).routes()
 
-    def _build_delivery(
-        self, org: OrgReader, delegation_messages: DelegationMessages, ledger: ObligationLedger
-    ) -> ReplyWaiters:
-        """Build dead letters and push delivery; return the waiters for replies."""
-        clock, ids, randomness, limits = self._clock, self._ids, self._randomness, self.settings.limits
-        reply_waiters = ReplyWaiters(
-            self.store, org, self.wakeups, delegation_messages, clock=clock, ids=ids, limits=limits
-        )
-        self._dead_letters = DeadLetterWriter(self.store, org, reply_waiters, clock=clock)
-        push_results = PushResultRecorder(
-            org, self._dead_letters, reply_waiters, ledger, clock=clock, ids=ids, randomness=randomness, limits=limits
-        )
-        push_claims = PushClaims(self.store, org, push_results, ledger, clock=clock, limits=limits)
-        self.push_dispatcher = PushDispatcher(push_claims, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
-        return reply_waiters
+    def _instruction_routes(self) -> Iterator[Route]:
+        previews = PreviewRenderer(self.instructions, self._org, self.messages.reader, self.store.catch_up)
+        yield from InstructionRoutes(self.instructions, self._org, self.org_writer, previews).routes()
 
-    def _build_memory_routes(self, org: OrgReader) -> MemoryRoutes:
-        """Build the memory routes."""
-        store, clock, limits = self.store, self._clock, self.settings.limits
-        reader = MemoryReader(store, org, limits=limits)
-        writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
-        return MemoryRoutes(writer, reader, self._key_writer, KeyReader(store, clock=clock), org, limits=limits)
-
-    def _build_prompt_routes(
-        self, org: OrgReader, authenticator: Authenticator
-    ) -> tuple[PromptRoutes, ThreadRouteGroup]:
-        """Build the routes of prompts and threads."""
-        limits, services, reader = self.settings.limits, self.thread_services, PromptReader(self.store, org)
-        writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
-        writers = services.writer, services.engine_writer, services.agent_writer, services.waits
-        app_server_deps = self.live_hub, authenticator, lambda call, request: self.app.call_internally(call, request)  # noqa: PLW0108
-        threads = ThreadRouteGroup(writers, app_server_deps, services.reader, reader, org, limits=limits)
-        self.store.subscribers.subscribe(
-            WorkspacesRemoved, "threads.seats_gone", services.subscriber.on_workspaces_removed
+    def _live_routes(
+        self, authenticator: Authenticator, rate_limiter: RateLimiter, presenter: InboxPresenter
+    ) -> Iterator[Route]:
+        """Yield the routes of live channels, login and MCP."""
+        snapshots = SnapshotReader(
+            self.store,
+            self._feed,
+            self._org,
+            self.messages.reader,
+            self.delegations.reader,
+            self.approvals.reader,
+            clock=self.runtime.clock,
+            limits=self.settings.limits,
         )
-        return PromptRoutes(writer, reader, limits=limits), threads
+        yield from LiveRoutes(
+            self.live_hub, self._feed, snapshots, self._org, authenticator, rate_limiter, presenter
+        ).routes()
+        yield from LiveTurnRoutes(self.live_turns.writer, self.threads.reader, limits=self.settings.limits).routes()
+        yield from self._session_routes.routes()
+        yield from self.mcp_routes.routes()
 
-    def _build_operations_routes(
-        self, org: OrgReader, messages: MessageReader, message_meter: MessageMeter, rejected_meter: RouteMeter
-    ) -> OperationsRoutes:
+    def _operations_routes(self, unrouted_meter: RouteMeter) -> Iterator[Route]:
         store, retention = self.store, self._retention
         retention_control = RetentionControl(
             retention.deleted_rows,
@@ -460,53 +468,73 @@ class Server(ProcessRuntime):
             partial(retention.schedule_round, 0),
         )
         sources = MetricSources(
-            org=org,
-            messages=messages,
+            org=self._org,
+            messages=self.messages.reader,
             live=self.live_hub,
-            message_meter=message_meter,
-            instruction_meter=self.instruction_meter,
-            delegations=self.delegation_reader,
-            delegation_meter=self.delegation_meter,
-            approvals=self.approval_services.reader,
-            approval_meter=self.approval_services.meter,
-            thread_samples=self.thread_services.samples,
+            message_meter=self.messages.meter,
+            instruction_meter=self.instructions.meter,
+            delegations=self.delegations.reader,
+            delegation_meter=self.delegations.meter,
+            approvals=self.approvals.reader,
+            approval_meter=self.approvals.meter,
+            threads=self.threads.reader,
+            thread_meter=self.threads.meter,
             store=StoreMetrics(store.dialect, store.meter, lambda: store.queued_commands),
             retention=retention_control,
             mcp_metrics=self.mcp_routes.metrics,
             waiter_count=lambda: self.wakeups.sleeping,
-            routes=self._route_table,
-            unrouted_meter=rejected_meter,
+            routes=lambda: self.routes.routes,
+            unrouted_meter=unrouted_meter,
+            refusal_meter=lambda: self.app.refusal_meter,
+            delivery=self.delivery.status_reader,
         )
-        return OperationsRoutes(sources, clock=self._clock, version=self.version)
-
-    def _route_table(self) -> list[Route]:
-        return self.routes.routes
+        yield from OperationsRoutes(sources, self.settings, clock=self.runtime.clock, version=self.version).routes()
 
     async def open(self) -> None:
         """Open the store, load the registry, start the workers. A first start creates an organisation."""
         await self.store.open()
-        _log.info("process %s opens the store", self.process_id)
+        _log.info("process %s opened the store", self.runtime.process_id)
+        self._log_recovery()
         if self.store.is_shared:
-            await self._open_bus()
+            await self.runtime.open_bus()
         await load_registry(self.store, self.registry)
-        await self._instructions.load()
-        await self.approval_services.policy_cache.open(self.store)
-        await self._file_writer.open(exclusive=not self.settings.database)
+        await self.instructions.load()
+        await self.approvals.policy_cache.open(self.store)
+        if self.store.is_shared and not self.settings.files_dir:
+            _log.warning(
+                "uploaded files are kept in %s, where other processes of the database do not find them; set "
+                "MOLECULE_FILES_DIR to a folder that all of them share",
+                self.settings.files_folder,
+            )
+        await self.messages.file_writer.open(exclusive=not self.settings.database)
         if not self.registry.orgs():
-            await self._org_writer.get_or_create_org(self._first_org)
+            await self.org_writer.get_or_create_org(self._first_org)
         # In one commit: a start should be quick.
         await asyncio.gather(
-            self._org_writer.sweep_silent_agents(""),
+            self.org_writer.sweep_silent_agents(""),
             self._retention.schedule_round(),
-            self._instructions.writer.seed_builtin_templates(),
+            self.instructions.writer.seed_builtin_templates(),
         )
-        workers = [self._timers.run(), self.push_dispatcher.run(exclusive=not self.store.is_shared)]
+        workers = [
+            self._timers.run(),
+            self.delivery.push_dispatcher.run(exclusive=not self.store.is_shared),
+            self.messages.file_writer.delete_removed_periodically(self.runtime.closing),
+        ]
         if self.store.is_shared:
             workers += [
                 run_sync(self.store, self.wakeups),
-                self._save_periodically(HEARTBEATS, self._org_writer.save_heartbeats),
+                self.runtime.save_periodically(HEARTBEATS, self.org_writer.save_heartbeats),
             ]
         self._workers = [asyncio.create_task(each) for each in workers]
+
+    def _log_recovery(self) -> None:
+        """Log that the previous server of the state folder was killed: it left its record, and has the lock no more."""
+        record = None if self.store.is_shared else read_server_record(self.settings.state_folder)
+        if record is not None:
+            _log.warning(
+                "the previous server (process %d) did not stop cleanly; the store has everything that it acknowledged",
+                record.pid,
+            )
 
     async def login_link(self) -> str:
         """Create a one-time login link for the first owner of the first organisation."""
@@ -515,15 +543,15 @@ class Server(ProcessRuntime):
     async def close(self) -> None:
         """End waits, finish accepted commands, close the store."""
         self.wakeups.close()
-        self._closing.set()
+        self.runtime.closing.set()
         await self.live_hub.close()
         await self.mcp_routes.close()
         await self.progress_throttle.close()
         if self._workers:
             await asyncio.gather(*self._workers)
-            if self.outdated is None:
-                await self._org_writer.save_heartbeats()
-        self._file_writer.close()
+            if self.runtime.outdated is None:
+                await self.org_writer.save_heartbeats()
+        self.messages.file_writer.close()
         await self.store.close()
-        if self.bus is not None:
-            await self.bus.close()
+        if self.runtime.bus is not None:
+            await self.runtime.bus.close()

@@ -10,17 +10,22 @@ import logging
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from molecule_core.api.http.connection import Connection
 from molecule_core.api.routing import Request
 from molecule_core.common import process_info
+from molecule_core.common.clock import yield_to_others
 from molecule_core.common.errors import BadSettings
 from molecule_core.common.limits import SPARE_FILES
 from molecule_core.server.composition import Server
+from molecule_core.server.server_record import clear_server_record, write_server_record
 from molecule_core.server.startup import open_server
 
+# Steps of the event loop until a connection that was just accepted is in the registry, and can be shut down.
+_ACCEPT_STEPS = 4
 # Connections that are not accepted yet wait in the system's queue.
 _BACKLOG = 2048
 # A hanging handler must not delay shutdown.
@@ -56,6 +61,7 @@ class HttpListener:
         Raises BadSettings if the address is not usable."""
         listeners = [await self._listen(sock=each) for each in sockets] or [await self._listen_configured()]
         for host, port, *_ in (each.getsockname() for listener in listeners for each in listener.sockets):
+            write_server_record(self._server.settings, host, port)
             _log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
         self.listening.set()
         if self._on_ready is not None:
@@ -64,8 +70,11 @@ class HttpListener:
         _log.info("shutting down")
         for each in listeners:
             each.close()
+        for _ in range(_ACCEPT_STEPS):
+            await yield_to_others()
         self._registry.connections.shut_down_all()
         await self._wait_for_connections()
+        clear_server_record(self._server.settings)
 
     def stop(self) -> None:
         """Begin shutdown; a second call does not wait for open requests."""
@@ -82,12 +91,10 @@ class HttpListener:
             raise listen_error(settings.host, settings.port, error) from None
 
     async def _listen(self, **options: object) -> asyncio.Server:
-        made = asyncio.get_running_loop().create_server(self._create_connection, backlog=_BACKLOG, **options)  # type: ignore[call-overload]
+        create_connection = partial(Connection[Request], self._server.app, self._limits, self._registry)
+        made = asyncio.get_running_loop().create_server(create_connection, backlog=_BACKLOG, **options)  # type: ignore[call-overload]
         server: asyncio.Server = await made
         return server
-
-    def _create_connection(self) -> Connection[Request]:
-        return Connection(self._server.app, self._limits, self._registry)
 
     async def _wait_for_connections(self) -> None:
         """Wait for requests in progress, for at most `grace_seconds`, then cancel them."""
@@ -97,7 +104,7 @@ class HttpListener:
             each.cancel()
         if not done:
             late = len(self._registry.tasks)
-            _log.error("%d requests were not answered in %g s; they are given up", late, self.grace_seconds)
+            _log.error("%d requests were not answered in %g s and are cancelled", late, self.grace_seconds)
         for task in list(self._registry.tasks):
             task.cancel()
 
@@ -105,9 +112,9 @@ class HttpListener:
 def listen_error(host: str, port: int, error: OSError) -> BadSettings:
     """Describe an address that cannot be listened on, with advice."""
     if error.errno == errno.EADDRINUSE:
-        return BadSettings(reason=f"port {port} is in use; stop what runs there, or choose another one with --port")
+        return BadSettings(reason=f"port {port} is in use. Stop the program on it, or choose another port with --port.")
     detail = error.strerror or error
-    return BadSettings(reason=f"one cannot listen on {host}:{port} ({detail}); choose another --host or --port")
+    return BadSettings(reason=f"the server cannot listen on {host}:{port} ({detail}). Choose another --host or --port.")
 
 
 async def serve(
@@ -125,7 +132,7 @@ async def serve(
         http = HttpListener(server)
         if on_ready is not None:
             http.set_on_ready(on_ready)
-        server.on_outdated = http.stop
+        server.runtime.on_outdated = http.stop
         end = http.stop if before_stop is None else run_before(before_stop, http.stop)
         loop = asyncio.get_running_loop()
         # Not loop.add_signal_handler: the loop removes its handlers when it closes, and a later signal would kill.
@@ -139,8 +146,8 @@ async def serve(
             # A second Ctrl-C must not kill the process at the end of a clean shutdown.
             for each in _STOP_SIGNALS:
                 signal.signal(each, signal.SIG_IGN)
-    if server.outdated is not None:
-        raise server.outdated
+    if server.runtime.outdated is not None:
+        raise server.runtime.outdated
 
 
 def run_before(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from molecule_core.common.clock import Clock, SystemClock
 from molecule_core.common.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
+from molecule_core.common.extras import install_advice
 from molecule_core.common.ids import IdGenerator, Randomness, SystemRandomness
 from molecule_core.common.settings import Settings
 from molecule_core.store.bus import Bus, BusTransport
@@ -31,38 +32,38 @@ class ProcessRuntime:
 
     def __init__(self, settings: Settings, *, clock: Clock | None, randomness: Randomness | None) -> None:
         self.settings = settings
-        self._clock = clock or SystemClock()
-        self._randomness = randomness or SystemRandomness()
-        self._ids = IdGenerator(self._clock, self._randomness)
-        self.process_id = f"{self._randomness.bits(40):010x}"
+        self.clock = clock or SystemClock()
+        self.randomness = randomness or SystemRandomness()
+        self.ids = IdGenerator(self.clock, self.randomness)
+        self.process_id = f"{self.randomness.bits(40):010x}"
         """Distinguishes this process from others of the same store."""
-        self._closing = asyncio.Event()
+        self.closing = asyncio.Event()
         self.outdated: MoleculeError | None = None
         """Set if this process can only end: a newer Molecule has migrated the store."""
         self.on_outdated: Callable[[], None] = lambda: None
         poll_seconds = settings.limits.look_again_seconds if settings.database else None
-        self.wakeups = Notifier(self._clock, look_again_seconds=poll_seconds)
+        self.wakeups = Notifier(self.clock, look_again_seconds=poll_seconds)
         self.bus: Bus | None = None
-        self._cache_sync = CacheSync(self.wakeups.notify)
+        self.cache_sync = CacheSync(self.wakeups.notify)
         self.store = self._create_store()
 
-    async def _save_periodically(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
+    async def save_periodically(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
         """Save the heartbeats that this process received, with each sweep.
 
         Also soon after a change of task, which notifies `key`, but at most once a second."""
 
-        async def look() -> Poll[bool]:
+        async def save_heartbeats() -> Poll[bool]:
             try:
                 if await save():
-                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
+                    await self.clock.wait(self.closing.wait(), _SAVE_SECONDS)
             except (StoreUnavailable, ServerBusy):
                 return Poll(None, next_poll_in=_RETRY_SECONDS)
             return Poll(None, next_poll_in=self.settings.limits.sweep_seconds)
 
         while not self.wakeups.closing:
-            await self.wakeups.wait_until(key, look, _DAY_SECONDS)
+            await self.wakeups.wait_until(key, save_heartbeats, _DAY_SECONDS)
 
-    def _allowed_hosts(self) -> frozenset[str]:
+    def allowed_hosts(self) -> frozenset[str]:
         """Return the host names that this server answers for."""
         public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
         names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
@@ -75,18 +76,24 @@ class ProcessRuntime:
 
             return PostgresStore(
                 self.settings.database,
-                clock=self._clock,
-                ids=self._ids,
+                clock=self.clock,
+                ids=self.ids,
                 limits=limits,
                 notify=self._notify_all_processes,
-                cache_sync=self._cache_sync,
+                cache_sync=self.cache_sync,
                 on_outdated=self._stop_as_outdated,
                 backup_folder=self.settings.state_folder,
             )
         if self.settings.nats:
-            raise BadSettings(reason="nats wakes other processes on one PostgreSQL; set database too, or leave it out")
+            raise BadSettings(reason="nats requires a PostgreSQL database. Set database too, or remove nats.")
         path = self.settings.state_folder / DATABASE_FILE
-        return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, notify=self.wakeups.notify)
+        return SqliteStore(path, clock=self.clock, ids=self.ids, limits=limits, notify=self.wakeups.notify)
+
+    async def read_clock_skew(self) -> float:
+        """Return by how many seconds this clock is ahead of the database's; 0 if the database does not respond."""
+        from molecule_core.store.postgres.clock_skew import read_clock_skew
+
+        return await read_clock_skew(self.settings.database, self.clock) or 0.0
 
     def _create_transport(self) -> BusTransport:
         """Create the transport of wake-ups to other processes."""
@@ -94,7 +101,7 @@ class ProcessRuntime:
             try:
                 from molecule_core.store.nats import NatsTransport
             except ImportError:
-                raise BadSettings(reason="nats needs a package: pip install 'molecule-core[nats]'") from None
+                raise BadSettings(reason=f"nats requires a package. {install_advice('nats')}") from None
             return NatsTransport(self.settings.nats, self.store.epoch)
         from molecule_core.store.postgres.notify import PostgresTransport
 
@@ -109,24 +116,24 @@ class ProcessRuntime:
     def _stop_as_outdated(self, error: MoleculeError) -> None:
         if self.outdated is None:
             self.outdated = error
-            _log.error("this process ends: %s", error.text)
+            _log.error("the process exits: %s", error.text)
             self.on_outdated()
 
-    async def _open_bus(self) -> None:
+    async def open_bus(self) -> None:
         """Connect to the bus: wake-ups are exchanged with other processes from now on."""
         self.bus = Bus(
             self._create_transport(),
             self.wakeups,
             process=self.process_id,
-            clock=self._clock,
-            randomness=self._randomness,
+            clock=self.clock,
+            randomness=self.randomness,
             check_seconds=self.settings.limits.look_again_seconds,
         )
         await self.bus.open()
 
-    def _bus_status(self) -> str | None:
+    def bus_status(self) -> str | None:
         """Return the bus state for `/ready`; None without other processes."""
         if self.bus is None:
             return None
-        degraded = f"degraded: looking again every {self.settings.limits.look_again_seconds} s"
+        degraded = f"degraded: checking again every {self.settings.limits.look_again_seconds} s"
         return "listening" if self.bus.listening else degraded

@@ -15,13 +15,22 @@ import stat
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from errno import EDQUOT, EFBIG, ENOSPC
+from errno import EFBIG
 from pathlib import Path
 from typing import TypeVar
 
 from molecule_core.common.errors import BadSettings, DiskFull, FilesUnavailable, MoleculeError, NotFound
+from molecule_core.common.state_files import (
+    FULL_DISK_ERRORS,
+    create_private_folder,
+    disk_full_error,
+    match_handle_owner,
+    match_owner,
+)
 
 T = TypeVar("T")
+REMOVED_FOLDER = "removed"
+"""Folder of files that no row names, inside the files folder, until they are deleted."""
 _PART_SUFFIX = ".part"
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Small pieces are buffered up to this size: a client that sends slowly must not cost a thread for each byte.
@@ -40,13 +49,22 @@ class BlobStore:
         self._handle = -1
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="molecule-files")
 
+    @property
+    def removed_folder(self) -> Path:
+        """Return the folder of files that no row names."""
+        return self._folder / REMOVED_FOLDER
+
     def open(self) -> None:
         """Create the folder if needed, for its owner only, and open it. Raises BadSettings."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_private_folder(self._folder)
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise BadSettings(reason=f"the folder of files {self._folder} does not work: {error.strerror}") from None
+            if error.errno in FULL_DISK_ERRORS:
+                raise disk_full_error(self._folder) from None
+            raise BadSettings(
+                reason=f"the files folder {self._folder} cannot be used: {error.strerror}. Choose another --files-dir."
+            ) from None
 
     def close(self) -> None:
         """Finish pending work and close the folder."""
@@ -70,18 +88,28 @@ class BlobStore:
         try:
             handle = os.open(name, flags, dir_fd=self._handle)
         except OSError as error:
-            _log.error("the bytes of a file cannot be read (%s)", error.strerror, extra={"file": name})
+            _log.error("the content of a file cannot be read (%s)", error.strerror, extra={"file": name})
             raise NotFound(what="file") from None
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size != size:
             os.close(handle)
-            _log.error("the bytes of a file are not what was written", extra={"file": name})
+            _log.error("the content of a file differs from what was written", extra={"file": name})
             raise NotFound(what="file")
         return BlobReader(self, handle, size)
 
     async def remove(self, name: str) -> None:
         """Delete a file, complete or partial; a missing one is ignored."""
         await self.run_in_thread(lambda: self.unlink_file(_validate_id(name)))
+
+    async def set_aside(self, name: str, at: int) -> bool:
+        """Move a file, complete or partial, into the folder of removed files; return whether there was one.
+
+        Its modification time becomes `at` (microseconds): `delete_removed` counts from there."""
+        return await self.run_in_thread(lambda: self._set_aside(_validate_id(name), at))
+
+    async def delete_removed(self, before: int) -> int:
+        """Delete the files that were set aside before a time (microseconds); return their number."""
+        return await self.run_in_thread(lambda: self._delete_removed(before))
 
     async def list_ids(self) -> list[str]:
         """Return the ids of all complete and partial files, oldest first."""
@@ -91,6 +119,37 @@ class BlobStore:
         with os.scandir(self._handle) as entries:
             found = {entry.name.removesuffix(_PART_SUFFIX) for entry in entries}
         return {each for each in found if _NAME.fullmatch(each)}
+
+    def _set_aside(self, name: str, at: int) -> bool:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(REMOVED_FOLDER, 0o700, dir_fd=self._handle)
+            match_owner(self.removed_folder, self._folder)
+        is_moved = False
+        for each in (name + _PART_SUFFIX, name):
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(each, ns=(at * 1000, at * 1000), dir_fd=self._handle, follow_symlinks=False)
+                os.rename(each, f"{REMOVED_FOLDER}/{each}", src_dir_fd=self._handle, dst_dir_fd=self._handle)
+                is_moved = True
+        return is_moved
+
+    def _delete_removed(self, before: int) -> int:
+        count = 0
+        try:
+            folder = os.open(
+                REMOVED_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._handle
+            )
+        except FileNotFoundError:
+            return 0
+        try:
+            with os.scandir(folder) as entries:
+                old = [each.name for each in entries if each.stat(follow_symlinks=False).st_mtime_ns // 1000 < before]
+            for each in old:
+                if _NAME.fullmatch(each.removesuffix(_PART_SUFFIX)):
+                    os.unlink(each, dir_fd=folder)
+                    count += 1
+        finally:
+            os.close(folder)
+        return count
 
     # -- in a thread ---------------------------------------------------------------------------------------------------
 
@@ -109,10 +168,12 @@ class BlobStore:
         if disk_stats.f_bavail * disk_stats.f_frsize < self._reserve:
             raise DiskFull
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(name + _PART_SUFFIX, flags, 0o600, dir_fd=self._handle)
+        handle = os.open(name + _PART_SUFFIX, flags, 0o600, dir_fd=self._handle)
+        match_handle_owner(handle, self._folder)
+        return handle
 
     def finalize_file(self, name: str) -> None:
-        """Give a written file its final name, durably."""
+        """Rename a written file to its final name, durably."""
         os.rename(name + _PART_SUFFIX, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         os.fsync(self._handle)
 
@@ -242,7 +303,7 @@ def _translate_errors(action: Callable[[], T]) -> T:
     except MoleculeError:
         raise
     except OSError as error:
-        if error.errno in (ENOSPC, EDQUOT, EFBIG):
+        if error.errno in (*FULL_DISK_ERRORS, EFBIG):
             raise DiskFull from None
-        _log.error("the folder of files does not work (%s)", error.strerror)
+        _log.error("the files folder cannot be used (%s)", error.strerror)
         raise FilesUnavailable from None

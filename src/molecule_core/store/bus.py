@@ -97,21 +97,24 @@ class Bus:
     # -- the connection ------------------------------------------------------------------------------------------------
 
     async def _run(self, first_attempt: "asyncio.Future[None]") -> None:
-        pause, is_logged = _FIRST_PAUSE_SECONDS, False
+        pause, is_logged = _FIRST_PAUSE_SECONDS, False  # whether a lost connection is in the log
         while not self._closing.is_set():
             try:
                 self._is_lost = False
                 await self._transport.connect(self._receive, self._mark_lost)
+                if is_logged:
+                    _log.warning("the connection for wake-ups between processes is restored")
                 self.listening, is_logged, pause = True, False, _FIRST_PAUSE_SECONDS
                 self._wakeups.notify_all()  # wake-ups during the gap were lost
                 _resolve_once(first_attempt)
                 await self._send_pending()
             except BusTransportLost as error:
                 if not is_logged:
-                    _log.warning("wake-ups between processes are lost until it is back: %s", error)
+                    _log.warning("wake-ups between processes are lost until the connection is restored: %s", error)
                 is_logged = True
             except Exception:
-                _log.exception("wake-ups between processes have stopped; the connection is made anew")
+                _log.exception("wake-ups between processes have stopped; reconnecting")
+                is_logged = True
             finally:
                 self.listening = False
                 await self._transport.close()
@@ -134,7 +137,7 @@ class Bus:
                     self._own_id + (_ALL_CHANNELS if len(channel_ids) > MAX_CHANNEL_IDS else "".join(channel_ids))
                 )
         if self._is_lost:
-            raise BusTransportLost("the other side has hung up")
+            raise BusTransportLost("the other side closed the connection")
 
     def _mark_lost(self) -> None:
         self._is_lost = True

@@ -91,15 +91,15 @@ class CacheSync:
 async def run_sync(store: Store, wakeups: Notifier) -> None:
     """Keep caches up to date between groups, until the wake-ups close."""
 
-    async def look() -> Poll[bool]:
+    async def try_catch_up() -> Poll[bool]:
         try:
             await store.catch_up()
         except StoreUnavailable:
             return Poll(None, next_poll_in=_RETRY_SECONDS)
         except Exception:
-            _log.exception("memory could not be brought up to date; tried again")
+            _log.exception("the caches could not be synchronised; retrying")
             return Poll(None, next_poll_in=_RETRY_SECONDS)
         return Poll(None)
 
     while not wakeups.closing:
-        await wakeups.wait_until(CHANGES_KEY, look, _MAX_WAIT_SECONDS)
+        await wakeups.wait_until(CHANGES_KEY, try_catch_up, _MAX_WAIT_SECONDS)

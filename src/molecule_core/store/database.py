@@ -8,15 +8,20 @@ means that the change is on disk.
 
 import asyncio
 from collections.abc import Callable, Generator, Hashable, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from molecule_core.common.metrics import StoreMeter
 from molecule_core.store.queries import Dialect, Params
 
 Row = Sequence[Any]
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Statement = tuple[str, Params]
+"""The name of a query that writes, and its parameters."""
 
 
 class ReadQuery(NamedTuple):
@@ -72,41 +77,64 @@ class JournalEvent(NamedTuple):
     observer_workspace_id: str | None = None
 
 
-class WriteSet(Struct, Generic[T]):
-    """The decision of a command: statements in order, journal events, and the result for its caller.
+class WriteSet(Struct, Generic[T_co], frozen=True):
+    """What a command, a part of it, or a subscriber changes, and its result (None for a part without one).
 
-    `notify`: wake-up keys of waiters of this change. `after_commit` runs after the commit and before the result is
-    returned, to update caches. `error`: raised after the commit instead of returning the result, for a change that
-    records why the caller is rejected from now on. `domain_events`: dispatched to subscribers before the write
-    (store/subscribers.py), not written themselves. `isolated`: what subscribers change is not protected by the
-    command's keys, so it must be alone in its group."""
+    `writes`: statements in order. `events`: for the journal. `notify`: wake-up keys of waiters of this change.
+    `after_commit` runs after the commit and before the result is returned, to update caches. `error`: raised after the
+    commit instead of returning the result, for a change that records why the caller is rejected from now on.
+    `domain_events`: dispatched to subscribers before the write (store/subscribers.py), not written themselves.
+    `isolated`: what subscribers change is not protected by the command's keys, so it must be alone in its group."""
 
-    result: T
-    writes: list[tuple[str, Params]] = []
-    events: list[JournalEvent] = []
+    result: T_co
+    writes: Sequence[Statement] = ()
+    events: Sequence[JournalEvent] = ()
     notify: tuple[str, ...] = ()
     after_commit: Callable[[], None] | None = None
     error: Exception | None = None
-    domain_events: list[object] = []
+    domain_events: Sequence[object] = ()
     isolated: bool = False
+
+    def __add__(self, other: "WriteSet[Any]") -> "WriteSet[T_co]":
+        """Return both changes in order, with the result of the first, and the first error."""
+        writes, events, domain_events = self.writes, self.events, self.domain_events
+        after_commit = self.after_commit or other.after_commit
+        if self.after_commit is not None and other.after_commit is not None:
+            after_commit = partial(_run_both, self.after_commit, other.after_commit)
+        # Every message is joined of parts that are mostly empty: no lists are copied for them, and nothing is called.
+        return WriteSet(
+            self.result,
+            [*writes, *other.writes] if writes and other.writes else writes or other.writes,
+            [*events, *other.events] if events and other.events else events or other.events,
+            self.notify + other.notify,
+            after_commit,
+            self.error or other.error,
+            [*domain_events, *other.domain_events] if other.domain_events else domain_events,
+            self.isolated or other.isolated,
+        )
+
+    def returning(self, result: T) -> "WriteSet[T]":
+        """Return the same change with another result."""
+        return replace(self, result=result)  # type: ignore[arg-type]
+
+
+def _run_both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    first()
+    second()
 
 
 CommandSteps = Generator[StepRequest, Any, WriteSet[T]]
 """Read requests, then a write set or an error."""
+EventHandler = Callable[[str, Any], CommandSteps[object]]
+"""Handles a domain event of an organisation in the transaction of the command that emitted it.
+
+The store adds the returned change to the command's own; its `domain_events` are dispatched in turn."""
 
 
-class Changes(NamedTuple):
-    """Additions of a subscriber to a command's write set. `domain_events` are dispatched in turn."""
-
-    writes: Sequence[tuple[str, Params]] = ()
-    events: Sequence[JournalEvent] = ()
-    notify: tuple[str, ...] = ()
-    domain_events: tuple[object, ...] = ()
-    after_commit: Callable[[], None] | None = None
-
-
-EventHandler = Callable[[str, Any], Generator[StepRequest, Any, Changes]]
-"""Handles a domain event of an organisation in the transaction of the command that emitted it."""
+def write_only(write_set: WriteSet[T]) -> CommandSteps[T]:
+    """Return the steps of a command that reads nothing."""
+    yield from ()
+    return write_set
 
 
 class Command(Struct, Generic[T]):
@@ -122,7 +150,7 @@ class Command(Struct, Generic[T]):
     exclusive: bool = False
 
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 class Subscribers(Protocol):
@@ -145,6 +173,15 @@ class WriteConflict(Exception):
     """The group broke a constraint, wrote invalid data or left a number unused; each command is replayed alone."""
 
 
+class RunCommand(Protocol):
+    """The entrance of a store."""
+
+    def __call__(self, command: Command[T]) -> "asyncio.Future[T]":
+        """Queue a command; the future gets its result once it is durable, or its error, or StoreUnavailable.
+
+        Raises ServerBusy at once if the queue is full."""
+
+
 class Store(Protocol):
     """One database. Both engines implement the same contract (tests/store)."""
 
@@ -155,10 +192,16 @@ class Store(Protocol):
     """Changes when the store is restored from a backup: cursors of another epoch are invalid."""
     subscribers: Subscribers
     """Handlers of the domain events of its commands."""
+    run: "RunCommand"
+    """Queues a command."""
 
     @property
     def meter(self) -> StoreMeter:
         """Return the counters of the writer."""
+
+    @property
+    def is_write_failing(self) -> bool:
+        """Return whether the last group that was to be written failed."""
 
     @property
     def queued_commands(self) -> int:
@@ -169,11 +212,6 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish accepted commands, then close."""
-
-    def run(self, command: Command[T]) -> "asyncio.Future[T]":
-        """Queue a command; the future gets its result once it is durable, or its error, or StoreUnavailable.
-
-        Raises ServerBusy at once if the queue is full."""
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         """Return the rows of a named query; reads committed data only."""

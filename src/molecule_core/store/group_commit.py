@@ -1,21 +1,24 @@
 """Group commit: commands that are queued at the same moment share one transaction, on either engine."""
 
 import asyncio
-import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from molecule_core.common import crash_points
 from molecule_core.common.clock import yield_to_others
 from molecule_core.common.errors import ServerBusy, StoreUnavailable, reject_future
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import StoreMeter
-from molecule_core.store.database import Command, CommandSteps, JournalEvent, StepRequest, WriteSet
+from molecule_core.store.database import Command, CommandSteps, JournalEvent, StepRequest, WriteConflict, WriteSet
 from molecule_core.store.queries import Params, Query
 from molecule_core.store.subscribers import SubscriberTable
+from molecule_core.store.write_health import WriteHealth
 
 _log = logging.getLogger("molecule.store")
 
@@ -27,22 +30,15 @@ _MAX_SKIPPED = 256
 _GATHER_TURNS = 2
 
 
-class PendingCommand:
+class PendingCommand(Struct, eq=False):
     """A queued command: its caller's future and, once decided, its write set or error."""
 
-    __slots__ = ("_subscribers", "answer", "command", "error", "future", "took_number", "write_set")
-
-    def __init__(self, command: Command[Any], future: "asyncio.Future[Any]", subscribers: SubscriberTable) -> None:
-        self.command = command
-        self.future = future
-        self._subscribers = subscribers
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the decision, so that the command can be decided again."""
-        self.write_set: WriteSet[Any] | None = None
-        self.error: Exception | None = None
-        self.took_number = False
+    command: Command[Any]
+    future: "asyncio.Future[Any]"
+    subscribers: SubscriberTable
+    write_set: WriteSet[Any] | None = None
+    error: Exception | None = None
+    took_number: bool = False
 
     def start(self) -> "tuple[CommandSteps[Any], StepRequest] | None":
         """Begin to decide; return None if no read was needed."""
@@ -55,17 +51,12 @@ class PendingCommand:
             return steps, steps.send(found)
         except StopIteration as stop:
             if stop.value.domain_events:
-                return self.advance(self._subscribers.dispatch(self.command.org, stop.value), None)
+                return self.advance(self.subscribers.dispatch(self.command.org, stop.value), None)
             self.write_set = stop.value
         except Exception as error:
             # A rejection or a bug in one command: the others of the group continue either way.
             self.error = error
         return None
-
-    @property
-    def has_writes(self) -> bool:
-        """Return whether the group needs a commit because of this command."""
-        return self.write_set is not None and bool(self.write_set.writes or self.write_set.events)
 
     def resolve(self) -> None:
         """Resolve the caller's future, after the commit."""
@@ -73,7 +64,7 @@ class PendingCommand:
             try:
                 self.write_set.after_commit()
             except Exception:
-                _log.exception("what is in memory could not be brought up to date; a restart does it")
+                _log.exception("the caches could not be updated; restart the server")
         if self.future.done():  # the caller was cancelled; what was written stays
             return
         error = self.error or (self.write_set.error if self.write_set is not None else None)
@@ -88,47 +79,32 @@ class PendingCommand:
             reject_future(self.future, error)
 
 
-def must_replay_individually(group: Sequence[PendingCommand]) -> bool:
-    """Return whether a group cannot be written as it is.
+def merge_group(
+    group: Sequence[PendingCommand],
+) -> tuple[list[tuple[str, list[Params]]], list[tuple[str, JournalEvent]]]:
+    """Return the writes of a whole group, equal statements together, and its events with their organisations.
 
-    A rejection after a number was taken would leave a gap, and changes of an isolated subscriber might conflict with
-    another command."""
+    The order within each command is kept. Commands of one group share no key, so their statements may be reordered.
+    Raises WriteConflict if a command was rejected after it took a number, which would leave a gap, or if changes of an
+    isolated subscriber might conflict with another command."""
+    decided = [(pending.command.org, pending.write_set) for pending in group if pending.write_set is not None]
     if any(pending.took_number and pending.error is not None for pending in group):
-        return True
-    return len(group) > 1 and any(each.write_set is not None and each.write_set.isolated for each in group)
-
-
-def batched_statements(group: Iterable[PendingCommand]) -> Iterable[tuple[str, list[Params]]]:
-    """Yield the writes of a whole group, equal statements together.
-
-    The order within each command is kept. Commands of one group share no key, so their statements may be reordered."""
-    lists = [_merge_equal_statements(pending.write_set.writes) for pending in group if pending.write_set is not None]
-    for position in itertools.count():
+        raise WriteConflict
+    if len(group) > 1 and any(write_set.isolated for _, write_set in decided):
+        raise WriteConflict
+    lists = [
+        [(name, [params for _, params in run]) for name, run in groupby(write_set.writes, itemgetter(0))]
+        for _, write_set in decided
+    ]
+    statements: list[tuple[str, list[Params]]] = []
+    for position in range(max(map(len, lists), default=0)):
         batches: dict[str, list[Params]] = {}
         for runs in lists:
             if position < len(runs):
                 name, params = runs[position]
                 batches.setdefault(name, []).extend(params)
-        if not batches:
-            return
-        yield from batches.items()
-
-
-def _merge_equal_statements(writes: list[tuple[str, Params]]) -> list[tuple[str, list[Params]]]:
-    """Return the writes of one command, with consecutive equal statements merged."""
-    if len(writes) == 1:
-        return [(writes[0][0], [writes[0][1]])]
-    return [(name, [params for _, params in run]) for name, run in itertools.groupby(writes, itemgetter(0))]
-
-
-def group_events(group: Iterable[PendingCommand]) -> list[tuple[str, JournalEvent]]:
-    """Return (organisation, event) of a whole group, in the order of the commands."""
-    return [
-        (pending.command.org, event)
-        for pending in group
-        if pending.write_set is not None
-        for event in pending.write_set.events
-    ]
+        statements += batches.items()
+    return statements, [(org, event) for org, write_set in decided for event in write_set.events]
 
 
 class CacheInvalidation(NamedTuple):
@@ -155,10 +131,11 @@ class CommandQueue:
     def __init__(self, limits: Limits) -> None:
         self.subscribers = SubscriberTable()
         self.meter = StoreMeter()
+        self.write_health = WriteHealth()
         self._limits = limits
         self._queued: deque[PendingCommand] = deque()
         self._individual: deque[PendingCommand] = deque()
-        self._wakeup: asyncio.Future[None] | None = None
+        self._wakeup = asyncio.Event()
         self._closing = False
 
     @property
@@ -174,25 +151,21 @@ class CommandQueue:
             raise ServerBusy
         future = asyncio.get_running_loop().create_future()
         self._queued.append(PendingCommand(command, future, self.subscribers))
-        self._wake_writer()
+        self._wakeup.set()
         return future
 
     def close(self) -> None:
         """Accept no more commands; queued ones are still run."""
         self._closing = True
-        self._wake_writer()
-
-    def _wake_writer(self) -> None:
-        if self._wakeup is not None and not self._wakeup.done():
-            self._wakeup.set_result(None)
+        self._wakeup.set()
 
     async def next_group(self) -> list[PendingCommand]:
         """Return the next group, or an empty list after the queue was closed and emptied."""
         while not (self._queued or self._individual):
             if self._closing:
                 return []
-            self._wakeup = asyncio.get_running_loop().create_future()
-            await self._wakeup
+            self._wakeup.clear()
+            await self._wakeup.wait()
         for _ in range(_GATHER_TURNS):
             await yield_to_others()
         if self._individual:
@@ -219,9 +192,7 @@ class CommandQueue:
 
     def replay_individually(self, group: Sequence[PendingCommand]) -> None:
         """Queue a group again, each command in a group of its own."""
-        for pending in group:
-            pending.reset()
-        self._individual.extend(group)
+        self._individual.extend(PendingCommand(each.command, each.future, self.subscribers) for each in group)
 
 
 async def run_writer(
@@ -242,6 +213,8 @@ async def run_writer(
             meter.committed += 1
             meter.commands += len(group)
             meter.observe(monotonic() - began)
+            if queue.write_health.is_failing and _has_writes(group):
+                queue.write_health.record_success(monotonic())
         except conflict as error:
             meter.replayed += 1
             if len(group) > 1:
@@ -251,6 +224,7 @@ async def run_writer(
             continue
         except StoreUnavailable as error:
             meter.failed += 1
+            queue.write_health.record_failure(error, monotonic())
             for pending in group:
                 pending.fail(error)
             continue
@@ -265,9 +239,15 @@ async def run_writer(
             continue
         for pending in group:
             pending.resolve()
-        crash_points.mark_reached("group.told")
+        crash_points.mark_reached("group.resolved")
         notify(key for pending in group if pending.write_set is not None for key in pending.write_set.notify)
-        crash_points.mark_reached("group.rung")
+        crash_points.mark_reached("group.notified")
+
+
+def _has_writes(group: Sequence[PendingCommand]) -> bool:
+    """Return whether a group changed anything: one that did not proves nothing about the disk."""
+    write_sets = (each.write_set for each in group)
+    return any(each is not None and (each.writes or each.events) for each in write_sets)
 
 
 def _individual_error(pending: PendingCommand, conflict: Exception) -> Exception:

@@ -73,7 +73,7 @@ class NatsTransport(BusTransport):
         await asyncio.wait((flushed, closed), return_when=asyncio.FIRST_COMPLETED)
         if not flushed.done():
             flushed.cancel()
-            raise BusTransportLost("the other side has hung up")
+            raise BusTransportLost("the other side closed the connection")
         try:
             flushed.result()
         except _CONNECTION_ERRORS as error:

@@ -36,6 +36,8 @@ PACKAGES_WITH_QUERIES = (
     "delegations",
     "approvals",
     "threads",
+    "live_turns",
+    "runners",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
@@ -130,7 +132,9 @@ def _load_texts(dialect: Dialect) -> dict[str, str]:
         folder = package_resources.PACKAGE_FOLDER / package_name
         for name, _, text in split_statements(folder.joinpath("queries.sql").read_text(encoding="utf-8")):
             if name in found:
-                raise ValueError(f"the query name {name} stands twice; the second is in {package_name}/queries.sql")
+                raise ValueError(
+                    f"the query name {name} is declared twice; the second is in {package_name}/queries.sql"
+                )
             found[name] = text
         override = folder.joinpath(f"queries.{dialect}.sql")
         if override.is_file():

@@ -8,7 +8,7 @@ SELECT max(seq) FROM events WHERE org_id = :key;
 -- the lowest number in the journal of an organisation
 SELECT min(seq) FROM events WHERE org_id = :org_id;
 
--- name: journal_front
+-- name: oldest_events
 -- the oldest events after a number, for retention
 SELECT seq, at FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
@@ -55,7 +55,7 @@ ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
 ON CONFLICT (kind, key) DO UPDATE SET due = CASE WHEN excluded.due < timers.due THEN excluded.due ELSE timers.due END;
 
--- name: put_off_timer
+-- name: postpone_timer
 -- postpone a timer, unless it was set again meanwhile
 UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;
 
@@ -79,7 +79,7 @@ SELECT value FROM meta WHERE name = :name;
 -- write one value of the store's metadata
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- name: standing
+-- name: last_change_and_schema
 -- the number of the last change, and the schema of the store
 SELECT (SELECT max(no) FROM changes), (SELECT value FROM meta WHERE name = 'schema');
 

@@ -16,8 +16,7 @@ from typing import NamedTuple, Protocol
 
 from molecule_core.common.clock import DAY, SECOND, Clock, yield_to_others
 from molecule_core.common.limits import Limits
-from molecule_core.store.database import Command, CommandSteps, Store, WriteSet
-from molecule_core.store.queries import Params
+from molecule_core.store.database import Command, Statement, Store, WriteSet, write_only
 from molecule_core.store.timers import TIMERS_KEY, set_timer
 
 RETENTION_TIMER = "retention"
@@ -42,7 +41,9 @@ EMPTY_BATCH = RetentionBatch("", 0, None)
 
 
 class RetentionPolicy(Protocol):
-    """Retention of one package."""
+    """Retention of one package. `kinds`: what its batches delete, for metrics that start at 0."""
+
+    kinds: tuple[str, ...] = ()
 
     def batches(self, before: int, count: int) -> AsyncIterator[RetentionBatch]:
         """Yield all rows older than `before` (microseconds) that may be deleted, at most `count` rows a batch.
@@ -60,8 +61,9 @@ class RetentionWorker:
         self._clock = clock
         self._limits = limits
         self._open_round: AsyncIterator[RetentionBatch] | None = None
-        self.deleted_rows: dict[str, int] = {}
+        self.deleted_rows = dict.fromkeys((kind for each in policies for kind in each.kinds), 0)
         self.rounds = 0
+        self._deleted_in_round: dict[str, int] = {}
 
     @property
     def cutoff(self) -> int:
@@ -80,14 +82,25 @@ class RetentionWorker:
         if batch is None:
             self._open_round = None
             self.rounds += 1
+            self._log_round()
             await self._store.run(self._schedule_command(self._limits.prune_seconds))
             return
         commands = () if batch.command is None else (self._store.run(batch.command),)
         await asyncio.gather(*commands)
         if batch.rows:
-            self.deleted_rows[batch.what] = self.deleted_rows.get(batch.what, 0) + batch.rows
+            for counts in (self.deleted_rows, self._deleted_in_round):
+                counts[batch.what] = counts.get(batch.what, 0) + batch.rows
         rest = max(_MIN_REST_SECONDS, _REST_FACTOR * (self._clock.monotonic() - started))
         await self._store.run(self._schedule_command(rest))
+
+    def _log_round(self) -> None:
+        """Log what the round deleted. A round that found nothing is logged for debugging only."""
+        if self._deleted_in_round:
+            deleted = ", ".join(f"{count} {what}" for what, count in sorted(self._deleted_in_round.items()))
+            _log.info("a round of retention deleted %s", deleted, extra={"rows": sum(self._deleted_in_round.values())})
+        else:
+            _log.debug("a round of retention found nothing to delete")
+        self._deleted_in_round = {}
 
     async def _next_batch(self) -> RetentionBatch | None:
         """Return the next batch that deletes something, or an empty one after many empty queries; None at the end."""
@@ -131,6 +144,8 @@ class JournalRetention(RetentionPolicy):
 
     Only the oldest are deleted, so the rest has no gap."""
 
+    kinds = ("events",)
+
     def __init__(self, store: Store, orgs: Callable[[], Iterable[str]]) -> None:
         self._store = store
         self._orgs = orgs
@@ -139,7 +154,7 @@ class JournalRetention(RetentionPolicy):
         for org_id in self._orgs():
             last, full = 0, True
             while full:
-                oldest = await self._store.rows("journal_front", {"org_id": org_id, "seq": last, "count": count + 1})
+                oldest = await self._store.rows("oldest_events", {"org_id": org_id, "seq": last, "count": count + 1})
                 old = list(takewhile(lambda row: row[1] < before, oldest[:-1]))
                 full = len(old) == count
                 if not old:
@@ -151,11 +166,6 @@ class JournalRetention(RetentionPolicy):
                 )
 
 
-def deletion_command(org_id: str, writes: list[tuple[str, Params]], notify: tuple[str, ...] = ()) -> Command[None]:
+def deletion_command(org_id: str, writes: list[Statement], notify: tuple[str, ...] = ()) -> Command[None]:
     """Create a command that deletes rows found before."""
-    return Command(org_id, (), partial(_deletion_steps, writes, notify))
-
-
-def _deletion_steps(writes: list[tuple[str, Params]], notify: tuple[str, ...]) -> CommandSteps[None]:
-    yield from ()
-    return WriteSet(None, writes, notify=notify)
+    return Command(org_id, (), partial(write_only, WriteSet(None, writes, notify=notify)))

@@ -96,6 +96,16 @@ CREATE TABLE invitations (
     ended_at BIGINT
 );
 CREATE INDEX invitations_by_org ON invitations (org_id);
+-- access: secrets that sign pushes, readable because the server signs with them. ends_at NULL: the current one
+CREATE TABLE push_secrets (
+    hash TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    ends_at BIGINT
+);
+CREATE INDEX push_secrets_by_workspace ON push_secrets (workspace_id);
 
 -- org: organisations and their workspaces
 CREATE TABLE orgs (
@@ -132,7 +142,9 @@ CREATE TABLE workspaces (
     key TEXT,
     instruction_shape TEXT,
     reply_seconds BIGINT,
-    send_drafts BIGINT NOT NULL DEFAULT 0
+    send_drafts BIGINT NOT NULL DEFAULT 0,
+    limited_until BIGINT,
+    limit_reason TEXT
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 
@@ -205,7 +217,8 @@ CREATE TABLE inboxes (
 ) /*sqlite: WITHOUT ROWID */;
 
 -- messages: rows above acked_seq that were claimed or handled out of order; requeued = 1: requeued dead letters, also
--- below acked_seq; shown_behind: the cursor after which a cursor reader has seen them
+-- below acked_seq; shown_behind: the cursor after which a cursor reader has seen them; unread = 1: the claimer keeps the
+-- message, and its model has not read it
 CREATE TABLE handouts (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -214,6 +227,7 @@ CREATE TABLE handouts (
     acked_at BIGINT,
     requeued BIGINT NOT NULL DEFAULT 0,
     shown_behind BIGINT,
+    unread BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
@@ -324,6 +338,15 @@ CREATE TABLE file_mentions (
     PRIMARY KEY (file_id, activity_id)
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX file_mentions_by_activity ON file_mentions (activity_id);
+
+-- messages: bytes of the stored log rows (bodies, answers to pushes, and 512 for each row itself) and files of a workspace
+CREATE TABLE storage_usage (
+    org_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    body_bytes BIGINT NOT NULL,
+    file_bytes BIGINT NOT NULL,
+    PRIMARY KEY (org_id, workspace_id)
+) /*sqlite: WITHOUT ROWID */;
 
 -- instructions: templates of the instructions sent with each delivery. org_id '': built-in ones; a version is never
 -- changed. parts is JSON
@@ -448,6 +471,14 @@ CREATE UNIQUE INDEX delegations_by_root ON delegations (root_id, root_no);
 CREATE INDEX delegations_by_parent ON delegations (org_id, parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX delegations_by_result ON delegations (result_id) WHERE result_id IS NOT NULL;
 CREATE INDEX delegations_settled ON delegations (org_id, settled_at) WHERE settled_at IS NOT NULL;
+
+-- delegations: how many are open: begun by a workspace, and under the workspace '' in a whole organisation
+CREATE TABLE delegation_usage (
+    org_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    open BIGINT NOT NULL,
+    PRIMARY KEY (org_id, workspace_id)
+) /*sqlite: WITHOUT ROWID */;
 
 -- delegations: their timeline. late 1: it came after the end and changed nothing
 CREATE TABLE delegation_facts (
@@ -622,6 +653,12 @@ CREATE INDEX memory_keys_by_expiry ON memory_keys (workspace_id, expires_at) WHE
 CREATE TABLE memory_versions (
     workspace_id TEXT PRIMARY KEY,
     last BIGINT NOT NULL
+) /*sqlite: WITHOUT ROWID */;
+
+-- memory: bytes of the memories and values of an organisation
+CREATE TABLE memory_usage (
+    org_id TEXT PRIMARY KEY,
+    bytes BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
 -- prompts: the files (JSON) that a workspace shares with its direct children, and the number of their changes
@@ -802,6 +839,77 @@ CREATE TABLE thread_engines (
     workspace_id TEXT PRIMARY KEY,
     asked_at BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
+
+-- live turns: what agents do now, where several processes share the store. Not logged: a crash of the database empties it.
+-- state: JSON; ended: 1 or 0; expires_at: forgotten then
+CREATE /*postgres: UNLOGGED */ TABLE live_turns (
+    workspace_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    rev BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    ended BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, activity_id)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX live_turns_by_org ON live_turns (org_id);
+
+-- access: tokens of runners, hashed
+CREATE TABLE runner_tokens (
+    hash TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    runner_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    revoked_at BIGINT
+);
+CREATE INDEX runner_tokens_by_runner ON runner_tokens (runner_id);
+
+-- runners: programs on machines of people that start agents there. report: JSON of what the runner reported last
+CREATE TABLE runners (
+    id TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    seen_at BIGINT,
+    report TEXT NOT NULL,
+    removed_at BIGINT
+);
+CREATE INDEX runners_by_org ON runners (org_id);
+CREATE INDEX runners_by_removal ON runners (removed_at);
+
+-- runners: the agents that runners were asked to run. token_hash: of the workspace token that the runner was
+-- given, or empty
+CREATE TABLE runner_agents (
+    workspace_id TEXT PRIMARY KEY,
+    runner_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    token_hash TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX runner_agents_by_runner ON runner_agents (runner_id);
+
+-- runners: requests of operators. status: queued, claimed, done, failed
+CREATE TABLE runner_requests (
+    id TEXT PRIMARY KEY,
+    runner_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    action TEXT NOT NULL,
+    status TEXT NOT NULL,
+    text TEXT NOT NULL,
+    output TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    claimed_at BIGINT,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX runner_requests_by_runner ON runner_requests (runner_id);
+CREATE INDEX runner_requests_by_expiry ON runner_requests (expires_at);
 
 -- guards: triggers that reject writes. Created from here when a copy is restored. thread_bases: no update, and no
 -- deletion before the thread's own

@@ -8,7 +8,8 @@ only while it decides, the handler is registered as `isolated`, and the command 
 """
 
 from collections import deque
-from collections.abc import Callable
+
+from msgspec.structs import replace
 
 from molecule_core.common import crash_points
 from molecule_core.store.database import CommandSteps, EventHandler, Subscribers, T, WriteSet
@@ -27,7 +28,7 @@ class SubscriberTable(Subscribers):
     def subscribe(self, event: type, name: str, handler: EventHandler, *, isolated: bool = False) -> None:
         row = self._handlers.setdefault(event, {})
         if name in row:
-            raise LookupError(f"{name} follows {event.__name__} already")
+            raise LookupError(f"{name} is already subscribed to {event.__name__}")
         row[name] = handler
         if isolated:
             self._isolated.add((event, name))
@@ -38,50 +39,28 @@ class SubscriberTable(Subscribers):
     def render_table(self) -> str:
         isolated = {name for _, name in self._isolated}
         rendered = [
-            (event, [f"`{each}`{' (far)' * (each in isolated)}" for each in names])
+            (event, [f"`{each}`{' (isolated)' * (each in isolated)}" for each in names])
             for event, names in self.list_subscriptions()
         ]
         rows = [f"| `{event}` | {', '.join(names)} |" for event, names in rendered]
-        return "\n".join(("| fact | followers, in this order |", "|---|---|", *rows))
+        return "\n".join(("| domain event | subscribers, in this order |", "|---|---|", *rows))
 
     def dispatch(self, org_id: str, write_set: WriteSet[T]) -> CommandSteps[T]:
         """Combine a write set with the changes of its subscribers.
 
         Raises LookupError if events cause events without end."""
-        combined = WriteSet(
-            write_set.result,
-            [*write_set.writes],
-            [*write_set.events],
-            write_set.notify,
-            write_set.after_commit,
-            write_set.error,
-        )
         pending, dispatched = deque(write_set.domain_events), 0
-        crash_points.mark_reached("facts.said")
+        crash_points.mark_reached("events.dispatching")
         while pending:
             dispatched += 1
             if dispatched > MAX_DOMAIN_EVENTS:
-                raise LookupError(f"a command has more than {MAX_DOMAIN_EVENTS} facts: do they cause each other?")
+                raise LookupError(
+                    f"a command has more than {MAX_DOMAIN_EVENTS} domain events; check whether they cause each other"
+                )
             event = pending.popleft()
             for name, handler in self._handlers.get(type(event), {}).items():
-                combined.isolated = combined.isolated or (type(event), name) in self._isolated
                 changes = yield from handler(org_id, event)
-                combined.writes += changes.writes
-                combined.events += changes.events
-                combined.notify += changes.notify
-                combined.after_commit = chain_callbacks(combined.after_commit, changes.after_commit)
+                write_set += replace(changes, isolated=(type(event), name) in self._isolated)
                 pending.extend(changes.domain_events)
-        crash_points.mark_reached("facts.heard")
-        return combined
-
-
-def chain_callbacks(first: Callable[[], None] | None, second: Callable[[], None] | None) -> Callable[[], None] | None:
-    """Combine two callbacks for after the commit into one."""
-    if first is None or second is None:
-        return first or second
-
-    def run() -> None:
-        first()
-        second()
-
-    return run
+        crash_points.mark_reached("events.dispatched")
+        return replace(write_set, domain_events=())

@@ -7,13 +7,13 @@ find them due again.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from molecule_core.common import crash_points
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import ServerBusy, StoreUnavailable
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, Row, Store, WriteSet
-from molecule_core.store.queries import Params
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, Statement, Store, WriteSet, write_only
 from molecule_core.store.wakeups import Notifier, Poll
 
 TIMERS_KEY = "timers"
@@ -29,17 +29,17 @@ _LEASE_SECONDS = 30.0
 _PAGE_ROWS = 100
 
 
-def set_timer(kind: str, key: str, due: int) -> tuple[str, Params]:
+def set_timer(kind: str, key: str, due: int) -> Statement:
     """Return the statement that sets a timer; an earlier time under the same key is replaced."""
     return "set_timer", {"kind": kind, "key": key, "due": due}
 
 
-def set_timer_if_earlier(kind: str, key: str, due: int) -> tuple[str, Params]:
+def set_timer_if_earlier(kind: str, key: str, due: int) -> Statement:
     """Return the statement that sets a timer; an earlier time under the same key is kept."""
     return "bring_timer_forward", {"kind": kind, "key": key, "due": due}
 
 
-def cancel_timer(kind: str, key: str) -> tuple[str, Params]:
+def cancel_timer(kind: str, key: str) -> Statement:
     """Return the statement that removes a timer."""
     return "forget_timer", {"kind": kind, "key": key}
 
@@ -52,6 +52,7 @@ class TimerWorker:
         self._clock = clock
         self._wakeups = wakeups
         self._owners: dict[str, Callable[[str], Awaitable[None]]] = {}
+        self._failing: set[tuple[str, str]] = set()
 
     def register(self, kind: str, on_due: Callable[[str], Awaitable[None]]) -> None:
         """Register the handler that is called with the key of each due timer of a kind."""
@@ -67,7 +68,7 @@ class TimerWorker:
         """Call the handlers of due timers. One that fails is postponed, so that it does not delay others."""
         try:
             rows = await self._store.rows("next_timers", {"count": _PAGE_ROWS})
-            due_now = self._filter_due(rows)
+            due_now = [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
             if due_now and self._store.is_shared:
                 due_now = await self._claim_due()
             if due_now:
@@ -81,9 +82,6 @@ class TimerWorker:
             return Poll(result=True)
         return Poll(None, next_poll_in=max(0.0, (rows[0][2] - self._clock.now()) / SECOND) if rows else None)
 
-    def _filter_due(self, rows: Sequence[Row]) -> list[tuple[str, str, int]]:
-        return [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
-
     async def _claim_due(self) -> list[tuple[str, str, int]]:
         """Claim due timers that no other process has claimed, by postponing them for a lease."""
 
@@ -91,8 +89,8 @@ class TimerWorker:
             now = self._clock.now()
             later = now + round(_LEASE_SECONDS * SECOND)
             claimed = yield ReadQuery("due_timers", {"now": now, "count": _PAGE_ROWS})
-            writes: list[tuple[str, Params]] = [
-                ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in claimed
+            writes: list[Statement] = [
+                ("postpone_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in claimed
             ]
             return WriteSet([(kind, key, later) for kind, key, _ in claimed], writes)
 
@@ -104,19 +102,18 @@ class TimerWorker:
             await self._owners[kind](key)
             crash_points.mark_reached("timer.done")
         except Exception:
-            _log.exception("the owner of a timer failed; it is asked again", extra={"timer": kind})
+            _log.exception("the handler of a timer failed; it is retried", extra={"timer": kind})
+            self._failing.add((kind, key))
             return False
+        if (kind, key) in self._failing:
+            self._failing.discard((kind, key))
+            _log.warning("the handler of a timer succeeded again", extra={"timer": kind})
         return True
 
     async def _postpone(self, failed: list[tuple[str, str, int]]) -> None:
         """Postpone failed timers, behind those that are due; one that was set again meanwhile stays as it is."""
         later = self._clock.now() + round(_RETRY_SECONDS * SECOND)
-        writes: list[tuple[str, Params]] = [
-            ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in failed
+        writes: list[Statement] = [
+            ("postpone_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in failed
         ]
-
-        def decide() -> CommandSteps[None]:
-            yield from ()
-            return WriteSet(None, writes)
-
-        await self._store.run(Command("", (("timers",),), decide))
+        await self._store.run(Command("", (("timers",),), partial(write_only, WriteSet(None, writes))))

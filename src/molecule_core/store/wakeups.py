@@ -179,7 +179,8 @@ class Notifier:
                 left = deadline - self._clock.monotonic()
                 if polled.result is not None or left <= 0 or self.closing:
                     return polled.result
-                await waiter.wait(self._timer_wheel, self._sleep_seconds(left, polled.next_poll_in))
+                bounds = (left, polled.next_poll_in, self._max_sleep_seconds)
+                await waiter.wait(self._timer_wheel, min(each for each in bounds if each is not None))
                 crash_points.mark_reached("waiter.woken")
         finally:
             for key in keys:
@@ -190,9 +191,6 @@ class Notifier:
             self._waiters.setdefault(key, {})[waiter] = None
             if self._max_sleep_seconds is not None:
                 self._key_by_channel[channel_id_of(key)] = key
-
-    def _sleep_seconds(self, left: float, next_poll_in: float | None) -> float:
-        return min(each for each in (left, next_poll_in, self._max_sleep_seconds) if each is not None)
 
     def _unregister(self, key: str, waiter: Waiter) -> None:
         waiters = self._waiters[key]

@@ -6,14 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND
-from molecule_core.common.errors import (
-    CommunicationDenied,
-    InvalidField,
-    InvalidTask,
-    NotFound,
-    RootNotWakeable,
-    ThreadClosedError,
-)
+from molecule_core.common.errors import CommunicationDenied, InvalidField, NotFound
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.org.model import Workspace
@@ -23,6 +16,7 @@ from molecule_core.store.database import ReadQuery, StepRequest
 from molecule_core.threads import rules
 from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
 from molecule_core.threads.collab_calls import CollabCalls, readable_by_caller, thread_author
+from molecule_core.threads.errors import InvalidTask, RootNotWakeable, ThreadClosedError
 from molecule_core.threads.model import ROOT_PATH, Thread, ThreadSettings
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_tree_usage
@@ -90,8 +84,8 @@ class AgentWriter:
             raise InvalidTask(reason=error)
         self._checked_message(request)
         path = f"{row.path}/{request.task_name}"
-        if (yield ReadQuery("thread_at", {"root_id": row.root_id, "path": path})):
-            raise InvalidTask(reason=f"there is an agent {path} already; choose another task_name")
+        if (yield ReadQuery("thread_by_path", {"root_id": row.root_id, "path": path})):
+            raise InvalidTask(reason=f"the agent {path} already exists. Choose another task_name.")
         usage = yield from load_tree_usage(row.root_id, row.workspace_id, now - _MINUTE)
         exceeded = rules.exceeded_spawn_limit(row.depth + 1, usage, self._limits)
         if exceeded is not None:
@@ -108,19 +102,24 @@ class AgentWriter:
         """Return the message. Raises InvalidField if it is empty or too long."""
         text = request.message or ""
         if not text.strip():
-            raise InvalidField(reason="message is empty; say what is to be done")
+            raise InvalidField(reason="message cannot be empty. Describe the task.")
         if len(text.encode()) > self._limits.thread_input_bytes:
-            raise InvalidField(reason=f"message has more than {self._limits.thread_input_bytes} bytes; say less")
+            raise InvalidField(
+                reason=f"message is larger than the limit of {self._limits.thread_input_bytes} bytes. Shorten it."
+            )
         return text
 
     def _resolve_base(self, row: Thread, request: AgentCallBody) -> Generator[StepRequest, Any, BaseInstructions]:
         """Return the base instructions: a review has its own, a role may have its own, other children inherit them."""
         base_text = request.base_instructions
         if base_text is not None and len(base_text.encode()) > self._limits.prompt_bytes:
-            raise InvalidField(reason=f"base_instructions have more than {self._limits.prompt_bytes} bytes; say less")
+            raise InvalidField(
+                reason=f"base_instructions are larger than the limit of {self._limits.prompt_bytes} bytes. "
+                "Shorten them."
+            )
         if request.kind == "review":
             if base_text is None:
-                raise InvalidField(reason="a review needs base_instructions of its own")
+                raise InvalidField(reason="a review must have its own base_instructions. Add them.")
             return make_base_instructions(base_text, "review", "the review's own", from_thread=row.thread_id)
         if base_text is not None:
             source = f"role {request.role}" if request.role else "given on spawn"
@@ -282,5 +281,7 @@ class AgentWriter:
         """Return a target below the caller: an agent cannot stop itself, its ancestors, or another tree."""
         target = yield from self._calls.resolve_target(uow, row, request.target)
         if target.root_id != row.root_id or not rules.is_below(target.path, row.path):
-            raise InvalidField(reason=f"only agents below {row.path} can be stopped or resumed from it")
+            raise InvalidField(
+                reason=f"{row.path} can stop and resume only agents below it. Use list_agents to find them."
+            )
         return target

@@ -3,13 +3,13 @@
 A repeated call returns the end that is in the log.
 """
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from molecule_core.common.clock import Clock
-from molecule_core.common.errors import AgentNotFound, CommunicationDenied, InvalidField, MoleculeError, NotFound
+from molecule_core.common.errors import CommunicationDenied, InvalidField, MoleculeError, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ThreadMeter
 from molecule_core.org.reader import OrgReader
@@ -17,11 +17,13 @@ from molecule_core.org.rules import may_talk
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
 from molecule_core.threads import metrics, rules
 from molecule_core.threads.engine_writer import check_generation
+from molecule_core.threads.errors import AgentNotFound
 from molecule_core.threads.model import LogEntryRow, Thread
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_thread
 from molecule_core.wire.schemas.thread_log import AgentTool, Author, CollabCallEntry, decode_entry
 from molecule_core.wire.schemas.threads import AgentCallBody
 
+_TOOLS_WITH_TARGET = ("send", "followup", "interrupt", "close", "resume")
 CallAction = Callable[[ThreadUnitOfWork, Thread, CollabCallEntry], Generator[StepRequest, Any, CollabCallEntry]]
 """Carries out a call and returns its end. Raises an error before it writes anything."""
 
@@ -50,12 +52,15 @@ class CollabCalls:
             if known is not None:
                 return WriteSet(known)
             if (yield from load_call(row, f"begin:{request.call_id}")) is not None:
-                raise InvalidField(reason="call_id is that of a wait that goes on; give each call its own")
-            pending = self.append_begin(uow, row, tool, request)
+                raise InvalidField(
+                    reason="call_id belongs to a wait that is still running. Use a new call_id for each call."
+                )
+            receivers = yield from self._known_receivers(row, tool, request)
+            pending = self.append_begin(uow, row, tool, request, receivers)
             try:
                 ended = yield from action(uow, row, pending)
             except MoleculeError as error:
-                return self._reject(row, tool, request, error)
+                return self._reject(row, tool, request, error, receivers)
             uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
             return uow.to_write_set(ended)
 
@@ -74,7 +79,12 @@ class CollabCalls:
         return uow, uow.attach(row)
 
     def append_begin(
-        self, uow: ThreadUnitOfWork, row: Thread, tool: AgentTool, request: AgentCallBody
+        self,
+        uow: ThreadUnitOfWork,
+        row: Thread,
+        tool: AgentTool,
+        request: AgentCallBody,
+        receivers: Sequence[str] = (),
     ) -> CollabCallEntry:
         """Append the begin entry."""
         pending = CollabCallEntry(
@@ -82,6 +92,7 @@ class CollabCalls:
             tool=tool,
             status="inProgress",
             sender_thread_id=row.thread_id,
+            receiver_thread_ids=list(receivers),
             prompt=request.message,
             model=request.model,
             effort=request.effort,
@@ -89,13 +100,30 @@ class CollabCalls:
         uow.append_entry(row.thread_id, pending, turn_id=row.turn_id, key=f"begin:{request.call_id}")
         return pending
 
+    def _known_receivers(
+        self, row: Thread, tool: AgentTool, request: AgentCallBody
+    ) -> Generator[StepRequest, Any, list[str]]:
+        """Return the agent that a call names, if its caller may reach it."""
+        if tool not in _TOOLS_WITH_TARGET:
+            return []
+        try:
+            found = yield from self.find_target(row, request.target or "")
+        except CommunicationDenied:
+            return []
+        return [] if found is None else [found.thread_id]
+
     def _reject(
-        self, row: Thread, tool: AgentTool, request: AgentCallBody, error: MoleculeError
+        self,
+        row: Thread,
+        tool: AgentTool,
+        request: AgentCallBody,
+        error: MoleculeError,
+        receivers: Sequence[str],
     ) -> WriteSet[CollabCallEntry]:
         """Write only the two entries of a rejected call."""
         uow = ThreadUnitOfWork(self._clock.now(), self._limits, self._meter)
         uow.attach(row)
-        ended = replace(self.append_begin(uow, row, tool, request), status="failed", reason=error.text)
+        ended = replace(self.append_begin(uow, row, tool, request, receivers), status="failed", reason=error.text)
         if tool == "spawn":
             uow.add_metrics(metrics.metrics_for_rejected_spawn(error))
         uow.append_entry(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{request.call_id}")
@@ -117,7 +145,7 @@ class CollabCalls:
         path = rules.resolve_path(sender.path, target) if target else None
         found = None
         if path is not None:
-            rows = yield ReadQuery("thread_at", {"root_id": sender.root_id, "path": path})
+            rows = yield ReadQuery("thread_by_path", {"root_id": sender.root_id, "path": path})
             found = Thread.from_row(rows[0]) if rows else None
         if found is None and target and "\x00" not in target:
             found = yield from load_thread(target)
@@ -152,7 +180,7 @@ def readable_by_caller(row: Thread, others: Collection[Thread]) -> Generator[Ste
         known |= rules.readable_by(row.workspace_id, [Thread.from_row(each) for each in tree])
     for each in foreign:
         query = {"receiver_id": row.thread_id, "author_id": each.thread_id}
-        if each.thread_id not in known and (yield ReadQuery("thread_final_sent", query)) == [
+        if each.thread_id not in known and (yield ReadQuery("last_final_answer", query)) == [
             (rules.last_final_text(each),)
         ]:
             known.add(each.thread_id)

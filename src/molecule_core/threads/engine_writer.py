@@ -9,19 +9,12 @@ from typing import Any, Literal, get_args
 from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
-from molecule_core.common.errors import (
-    InvalidField,
-    NotFound,
-    StaleGeneration,
-    ThreadBusy,
-    ThreadClosedError,
-    ThreadLeased,
-    TurnNotOpen,
-)
+from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.org.model import Workspace
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, StepRequest, Store, T, WriteSet
 from molecule_core.threads import rules
+from molecule_core.threads.errors import StaleGeneration, ThreadBusy, ThreadClosedError, ThreadLeased, TurnNotOpen
 from molecule_core.threads.model import LogEntryRow, Mail, Thread, ThreadTurn
 from molecule_core.threads.serializers import entry_item
 from molecule_core.threads.transitions import ThreadTransitions
@@ -138,7 +131,13 @@ class EngineWriter:
             if rules.answers_input(turn.trigger):
                 yield from self._deliver_mail(uow, row, turn_id)
             for number, each in enumerate(turn.input_texts):
-                entry = input_entry(each, turn.input_author, row.path, f"{turn_id}.{number}")
+                entry = input_entry(
+                    each,
+                    turn.input_author,
+                    row.path,
+                    f"{turn_id}.{number}",
+                    client_id=None if number else turn.key,
+                )
                 uow.append_entry(row.thread_id, entry, turn_id=turn_id)
             return self._mark_all_seen(uow, row.thread_id, None)
 
@@ -148,9 +147,9 @@ class EngineWriter:
         if turn.turn_id not in row.queued_turn_ids:
             raise TurnNotOpen(status=turn.status)
         if row.turn_id is not None:
-            raise ThreadBusy(turn_id=row.turn_id, what="one turn runs at a time.")
+            raise ThreadBusy(turn_id=row.turn_id, what="a thread runs one turn at a time")
         if row.queued_turn_ids[0] != turn.turn_id:
-            raise TurnNotOpen(status=f"behind {row.queued_turn_ids[0]}, which was accepted before")
+            raise TurnNotOpen(status=f"queued behind {row.queued_turn_ids[0]}, which was accepted earlier")
 
     def _load_own_turn(self, row: Thread, turn_id: str) -> Generator[StepRequest, Any, ThreadTurn]:
         turn = yield from load_turn(turn_id)
@@ -245,7 +244,9 @@ class EngineWriter:
         for entry in body.entries:
             last = uow.get(row.thread_id).last_ordinal
             if isinstance(entry, log.CompactionEntry) and entry.upto > last:
-                raise InvalidField(reason=f"upto must be at most {last}, the last ordinal: sum up what was said")
+                raise InvalidField(
+                    reason=f"upto cannot be {entry.upto}. Use at most {last}, the last ordinal of the thread."
+                )
             if isinstance(entry, log.UsageEntry):
                 if entry.record_key in counted_keys or (yield from self._is_usage_counted(row, entry)):
                     continue
@@ -321,4 +322,4 @@ def _to_open_turn(row: Thread, turn: ThreadTurn | None) -> OpenTurn | None:
     if turn is None:
         return None
     status: Literal["accepted", "running"] = "accepted" if row.turn_id is None else "running"
-    return OpenTurn(turn_id=turn.turn_id, trigger=turn.trigger, status=status)
+    return OpenTurn(turn_id=turn.turn_id, trigger=turn.trigger, status=status, key=turn.key)

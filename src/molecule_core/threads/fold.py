@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
+from molecule_core.common.text import encode_json
 from molecule_core.threads.base_instructions import to_base_ref
 from molecule_core.threads.model import Thread
 from molecule_core.wire.schemas import thread_log as log
@@ -24,11 +24,11 @@ def fold_entries(entries: Iterable[tuple[ThreadEntry, int]]) -> Thread:
         if isinstance(entry, log.ThreadCreatedEntry):
             thread = fold_created(entry, at)
         elif thread is None:
-            raise LookupError("a log begins with the creation of its thread")
+            raise LookupError("a log must begin with the creation of its thread")
         else:
             thread = fold_entry(thread, entry, at)
     if thread is None:
-        raise LookupError("an empty log is no thread")
+        raise LookupError("a thread cannot have an empty log")
     return thread
 
 
@@ -56,8 +56,8 @@ def fold_created(entry: log.ThreadCreatedEntry, at: int) -> Thread:
         wake=entry.wake,
         model=entry.model,
         effort=entry.effort,
-        tools=_encode_json(entry.tools),
-        permissions=_encode_json(entry.permissions),
+        tools=encode_json(entry.tools),
+        permissions=encode_json(entry.permissions),
         **base,
         developer=entry.developer,
         context=entry.context,
@@ -98,7 +98,7 @@ def _base_columns(base: BaseInstructionsRef) -> dict[str, Any]:
         "base_version": base.version,
         "base_sha": base.sha256,
         "base_item": base.item_id,
-        "base_from": _encode_json(base.provenance),
+        "base_from": encode_json(base.provenance),
         "base_bytes": base.bytes,
         "base_tokens": base.tokens,
     }
@@ -116,13 +116,13 @@ def _on_settings_set(_: Thread, entry: log.SettingsEntry) -> dict[str, Any]:
     return {
         "model": entry.model,
         "effort": entry.effort,
-        "tools": _encode_json(entry.tools),
-        "permissions": _encode_json(entry.permissions),
+        "tools": encode_json(entry.tools),
+        "permissions": encode_json(entry.permissions),
     }
 
 
 def _on_turn_accepted(thread: Thread, entry: log.TurnAcceptedEntry) -> dict[str, Any]:
-    changes: dict[str, Any] = {"queue": _encode_json([*thread.queued_turn_ids, entry.turn_id]), "open": 1}
+    changes: dict[str, Any] = {"queue": encode_json([*thread.queued_turn_ids, entry.turn_id]), "open": 1}
     if thread.turn_id is None:
         changes |= {"status": "pending_init", "message": None}
     if entry.trigger == "user":
@@ -135,7 +135,7 @@ def _on_turn_started(thread: Thread, entry: log.TurnStartedEntry) -> dict[str, A
         return {}
     return {
         "turn_id": entry.turn_id,
-        "queue": _encode_json([each for each in thread.queued_turn_ids if each != entry.turn_id]),
+        "queue": encode_json([each for each in thread.queued_turn_ids if each != entry.turn_id]),
         "status": "running",
         "message": None,
         "turns": thread.turns + 1,
@@ -154,7 +154,7 @@ def _on_turn_ended(thread: Thread, entry: log.TurnEndedEntry) -> dict[str, Any]:
     ended, message = _END_STATUSES[entry.status], entry.error if entry.status == "failed" else entry.final
     changes: dict[str, Any] = {
         "turn_id": running,
-        "queue": _encode_json(queue),
+        "queue": encode_json(queue),
         "open": int(running is not None or bool(queue)),
         "ends": thread.ends + 1,
         "end_status": ended,
@@ -170,7 +170,7 @@ def _on_collab(thread: Thread, entry: log.CollabCallEntry) -> dict[str, Any]:
     if entry.tool != "wait":
         return {}
     others = [each for each in thread.wait_call_ids if each != entry.call_id]
-    return {"waits": _encode_json([*others, entry.call_id] if entry.status == "inProgress" else others)}
+    return {"waits": encode_json([*others, entry.call_id] if entry.status == "inProgress" else others)}
 
 
 def _on_usage(thread: Thread, entry: log.UsageEntry) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _on_usage(thread: Thread, entry: log.UsageEntry) -> dict[str, Any]:
 
 
 def _on_status_note(_: Thread, entry: log.StatusEntry) -> dict[str, Any]:
-    return {"flags": _encode_json(sorted(set(entry.flags)))}
+    return {"flags": encode_json(sorted(set(entry.flags)))}
 
 
 def _on_closed(thread: Thread, _: log.ThreadClosedEntry) -> dict[str, Any]:
@@ -213,7 +213,3 @@ _HANDLERS: Mapping[type, Callable[[Thread, Any], dict[str, Any]]] = {
     log.ThreadResumedEntry: _on_resumed,
 }
 """The entries that change the state; all others only make the log longer."""
-
-
-def _encode_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -1,15 +1,8 @@
 """Metrics of threads, derived from log entries. Pure functions; common/metrics.py defines the names."""
 
-from molecule_core.common.errors import (
-    CommunicationDenied,
-    InvalidField,
-    InvalidTask,
-    MoleculeError,
-    NotFound,
-    ThreadClosedError,
-    ThreadLimit,
-)
+from molecule_core.common.errors import CommunicationDenied, InvalidField, MoleculeError, NotFound
 from molecule_core.common.metrics import MetricIncrements
+from molecule_core.threads.errors import InvalidTask, ThreadClosedError, ThreadLimit
 from molecule_core.wire.schemas.thread_log import (
     CollabCallEntry,
     ThreadEntry,

@@ -26,8 +26,6 @@ WAIT_TIMER = "thread_wait"
 ROOT_PATH = "root"
 """The path of the root thread of a tree."""
 SERVER_AUTHOR = Author("server", "server", "Molecule")
-FINAL_STATUSES: frozenset[AgentStatus] = frozenset(("interrupted", "completed", "errored", "shutdown", "not_found"))
-"""Statuses in which there is nothing left to wait for."""
 
 
 class Thread(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """Builds the context that a model sees: a pure function of logs. Engines send exactly this and nothing else.
 
-Order: base instructions, layers, the summary of the last compaction, then all entries after it. Messages of peers are
-fenced as data and never appear as the user's input.
+Order: base instructions, layers, the summary of the last compaction, the input of the turn that was open then, and all
+later entries. Messages of peers are fenced as data and never appear as the user's input. A summary is the model's own
+text (role `assistant`): it may quote peers, so it must not have the authority of the platform (decision 0065).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from molecule_core.threads.model import LogEntryRow
-from molecule_core.wire.protocols.xml import escape_text, quote_attribute
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.prompts import estimate_tokens
 from molecule_core.wire.schemas.thread_log import BaseInstructionsRef, ThreadEntry
 from molecule_core.wire.schemas.threads import ModelContextItem
+from molecule_core.wire.schemas.xml import escape_text, quote_attribute
 
 
 class ContextEntry(NamedTuple):
@@ -72,18 +73,26 @@ def _unanswered_calls(visible: Sequence[ContextEntry]) -> set[str]:
 
 
 def _from_last_compaction(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Return the last compaction and the entries that it does not cover."""
+    """Return the last compaction, the input of its own turn, and the entries that it does not cover."""
     last = next((each for each in reversed(entries) if isinstance(each.entry, log.CompactionEntry)), None)
     if last is None or not isinstance(last.entry, log.CompactionEntry):
         return list(entries)
-    upto, thread_id = last.entry.upto, last.row.thread_id
-    later = [
+    thread_id = last.row.thread_id
+    kept = [
         each
         for each in entries[_first_own_index(entries, thread_id) :]
-        if (each.row.thread_id != thread_id or each.row.ordinal > upto)
-        and not isinstance(each.entry, log.CompactionEntry)
+        if not isinstance(each.entry, log.CompactionEntry) and not _is_covered(each, last.row, last.entry.upto)
     ]
-    return [last, *later]
+    return [last, *kept]
+
+
+def _is_covered(each: ContextEntry, compaction: LogEntryRow, upto: int) -> bool:
+    """Return whether a compaction replaces an entry. The input of its own turn stays: it is not answered yet."""
+    row = each.row
+    if row.thread_id != compaction.thread_id or row.ordinal > upto:
+        return False
+    is_input = isinstance(each.entry, log.UserMessageEntry | log.PeerMessageEntry)
+    return not (is_input and row.turn_id is not None and row.turn_id == compaction.turn_id)
 
 
 def _first_own_index(entries: Sequence[ContextEntry], thread_id: str) -> int:
@@ -137,7 +146,7 @@ def _to_context_item(each: ContextEntry) -> ModelContextItem | None:
         case log.ContextNoteEntry():
             found = _make_item(each, "developer", entry.text, entry.origin)
         case log.CompactionEntry():
-            found = _make_item(each, "developer", entry.summary, f"compaction ({entry.kind})")
+            found = _make_item(each, "assistant", entry.summary, f"compaction ({entry.kind})")
         case _:
             pass
     return found

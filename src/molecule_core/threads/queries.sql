@@ -71,7 +71,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
--- name: threads_of_tree_unsaid
+-- name: threads_of_tree_without_final
 -- the same without their final messages
 SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
@@ -80,7 +80,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
--- name: threads_of_seat
+-- name: open_threads_of_workspace
 -- the threads of a workspace that are not closed
 SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
@@ -89,7 +89,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE workspace_id = :workspace_id AND closed = 0 ORDER BY created_at, thread_id;
 
--- name: thread_at
+-- name: thread_by_path
 -- the thread of a tree with a path
 SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
@@ -98,7 +98,7 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE root_id = :root_id AND path = :path;
 
--- name: thread_room
+-- name: thread_limit_usage
 -- the use of a tree's limits: agents at work, agents in all, tokens
 SELECT COALESCE(SUM(CASE WHEN open = 1 AND thread_id <> root_id THEN 1 ELSE 0 END), 0),
     COALESCE(SUM(CASE WHEN thread_id <> root_id THEN 1 ELSE 0 END), 0), COALESCE(SUM(tokens), 0)
@@ -254,7 +254,7 @@ WHERE thread_id = :thread_id AND key = :key;
 -- update a turn
 UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :turn_id;
 
--- name: thread_turns_asked
+-- name: open_turns_requested
 -- the open turns that a thread requested
 SELECT turn_id FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL;
 
@@ -283,7 +283,7 @@ SELECT COALESCE(MAX(seq), 0) FROM thread_mail WHERE receiver_id = :receiver_id;
 SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
 WHERE receiver_id = :receiver_id AND turn_id = :turn_id AND state = 'delivered' ORDER BY seq;
 
--- name: thread_final_sent
+-- name: last_final_answer
 -- the last end of an agent that was sent to a thread as mail
 SELECT text FROM thread_mail
 WHERE receiver_id = :receiver_id AND author_id = :author_id AND type = 'FINAL_ANSWER' ORDER BY seq DESC LIMIT 1;
@@ -322,7 +322,7 @@ WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND NOT EXISTS (SELECT 1 FROM threads AS o WHERE o.root_id = t.root_id AND (o.closed = 0 OR o.updated_at >= :before))
 ORDER BY updated_at, thread_id LIMIT :count;
 
--- name: hand_on_thread_keys
+-- name: move_thread_keys
 -- let the keys of a deleted session point to the session that replaced it, if there is one
 UPDATE thread_keys SET thread_id = (
     SELECT s.thread_id FROM thread_keys AS s
@@ -333,7 +333,7 @@ WHERE thread_id = :thread_id AND EXISTS (
     WHERE s.workspace_id = thread_keys.workspace_id AND s.key = 'session:' || :thread_id
 );
 
--- name: forget_thread_place
+-- name: forget_successor_link
 -- delete the link from a deleted session to its successor, if that has taken over its keys
 DELETE FROM thread_keys
 WHERE workspace_id = (SELECT workspace_id FROM threads WHERE thread_id = :thread_id)

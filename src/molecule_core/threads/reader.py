@@ -105,7 +105,7 @@ class ThreadReader:
         """Render threads for clients."""
         roots = list(dict.fromkeys(each.root_id for each in threads))
         queries: list[Params] = [{"root_id": each} for each in roots]
-        found = await self._store.rows_of_each("threads_of_tree_unsaid", queries)
+        found = await self._store.rows_of_each("threads_of_tree_without_final", queries)
         trees = {root: [Thread.from_row(row) for row in rows] for root, rows in zip(roots, found, strict=True)}
         return [
             thread_item(

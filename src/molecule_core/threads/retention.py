@@ -15,8 +15,8 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 # the first is deleted, so several sessions in a row can be deleted in any order. Base instructions can only be deleted
 # after their thread.
 _DELETE_STATEMENTS = (
-    "hand_on_thread_keys",
-    "forget_thread_place",
+    "move_thread_keys",
+    "forget_successor_link",
     "forget_thread",
     "forget_thread_bases",
     "forget_thread_entries",
@@ -30,6 +30,8 @@ _DELETE_STATEMENTS = (
 
 class ThreadRetention(RetentionPolicy):
     """Retention of threads."""
+
+    kinds = ("threads",)
 
     def __init__(self, store: Store, org: OrgReader) -> None:
         self._store = store

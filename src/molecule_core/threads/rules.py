@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from molecule_core.common.limits import Limits
-from molecule_core.threads.model import FINAL_STATUSES, ROOT_PATH, Mail, Thread
+from molecule_core.threads.model import ROOT_PATH, Mail, Thread
 from molecule_core.wire.schemas.thread_log import AgentState, ThreadFlag, TurnTrigger, WaitOutcome, WakePolicy
 
 _TASK_NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -91,7 +91,9 @@ def exceeded_budget(thread: Thread, tree_tokens: int, limits: Limits) -> LimitEx
     """Return the exceeded token budget, or None."""
     if thread.turn_id is not None and thread.turn_tokens >= limits.turn_tokens:
         most = limits.turn_tokens
-        return LimitExceeded("turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Go on in another turn.")
+        return LimitExceeded(
+            "turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Continue in another turn."
+        )
     if thread.tokens >= limits.thread_tokens:
         most = limits.thread_tokens
         return LimitExceeded("thread_tokens", thread.tokens, most, "tokens of this thread", "Start another thread.")
@@ -116,7 +118,7 @@ def exceeded_spawn_limit(depth: int, usage: TreeUsage, limits: Limits) -> LimitE
     """Return the limit that forbids another thread at this depth, or None."""
     checks = (
         ("thread_depth", depth - 1, limits.thread_depth, "levels of agents", "Do the work in this thread."),
-        ("thread_live", usage.live, limits.thread_live, "agents at work", "Wait for one of them to end, or close it."),
+        ("thread_live", usage.live, limits.thread_live, "running agents", "Wait for one of them to end, or close it."),
         (
             "thread_lifetime",
             usage.lifetime,
@@ -124,13 +126,19 @@ def exceeded_spawn_limit(depth: int, usage: TreeUsage, limits: Limits) -> LimitE
             "agents of this tree",
             "Start another root thread.",
         ),
-        ("thread_tree_tokens", usage.tokens, limits.thread_tree_tokens, "tokens of this tree", "Start another root."),
+        (
+            "thread_tree_tokens",
+            usage.tokens,
+            limits.thread_tree_tokens,
+            "tokens of this tree",
+            "Start another root thread.",
+        ),
         (
             "thread_spawns_per_minute",
             usage.recent_spawns,
             limits.thread_spawns_per_minute,
-            "agents in a minute",
-            "Wait a bit.",
+            "agents per minute",
+            "Wait a minute.",
         ),
     )
     return next((LimitExceeded(name, use, most, what, do) for name, use, most, what, do in checks if use >= most), None)
@@ -141,7 +149,7 @@ def exceeded_wake_limit(thread: Thread, usage: TreeUsage, limits: Limits) -> Lim
     if thread.open or thread.path == ROOT_PATH or usage.live < limits.thread_live:
         return None
     return LimitExceeded(
-        "thread_live", usage.live, limits.thread_live, "agents at work", "Wait for one of them to end."
+        "thread_live", usage.live, limits.thread_live, "running agents", "Wait for one of them to end."
     )
 
 
@@ -151,8 +159,8 @@ def exceeded_wake_limit(thread: Thread, usage: TreeUsage, limits: Limits) -> Lim
 def task_name_error(name: str | None) -> str | None:
     """Return why a task name is invalid, or None."""
     if not name:
-        return "task_name is missing"
-    return None if _TASK_NAME.fullmatch(name) else "task_name must be 1 to 64 of a-z, 0-9 and _"
+        return "task_name is missing. Add it."
+    return None if _TASK_NAME.fullmatch(name) else "task_name is not valid. Use 1 to 64 characters of a-z, 0-9 and _."
 
 
 def resolve_path(sender: str, target: str) -> str | None:
@@ -257,7 +265,7 @@ def resolve_wait_timeout(seconds: float | None, limits: Limits) -> WaitTimeout |
     clamp_note = (
         None
         if clamped_seconds == seconds
-        else f"timeout {seconds:g} s was taken as {clamped_seconds:g} s ({MIN_WAIT_SECONDS} to {most})"
+        else f"timeout {seconds:g} s was changed to {clamped_seconds:g} s ({MIN_WAIT_SECONDS} to {most})"
     )
     return WaitTimeout(clamped_seconds, clamp_note)
 
@@ -290,20 +298,28 @@ def last_end_state(thread: Thread) -> AgentState:
 
 
 class WaitEvaluation(NamedTuple):
-    """Result of evaluating a wait: the states of ended targets, and whether the wait is over."""
+    """Result of evaluating a wait: the states of ended targets, and whether the wait is over.
+
+    `is_idle`: these ends were reported before, and no target is at work."""
 
     states: list[AgentState]
     is_over: bool
+    is_idle: bool = False
+
+
+def is_at_rest(thread: Thread) -> bool:
+    """Return whether a thread has ended and no turn of it is running or queued."""
+    return thread.ends > 0 and not thread.open
 
 
 def evaluate_wait(
     targets: Sequence[str], found: Mapping[str, Thread], known_ids: frozenset[str], after: Mapping[str, int], mode: str
 ) -> WaitEvaluation:
-    """Return which targets have ended since they were last reported.
+    """Return which targets have ended since they were last reported; if no target is at work, which have ended at all.
 
     `known_ids`: targets that existed when the wait began. If one of them is gone, the source is lost, which is not an
     end."""
-    states, done = list[AgentState](), 0
+    states, done, at_rest = list[AgentState](), 0, list[Thread]()
     for each in targets:
         thread = found.get(each)
         if thread is None:
@@ -315,13 +331,13 @@ def evaluate_wait(
         elif thread.ends > after.get(each, 0):
             states.append(last_end_state(thread))
             done += 1
+        elif is_at_rest(thread):
+            at_rest.append(thread)
+    is_settled = done + len(at_rest) == len(targets)  # control: waited-at-rest
+    if is_settled and not done:
+        return WaitEvaluation([last_end_state(each) for each in at_rest], bool(targets), is_idle=True)
     # control: waited-ends
-    return WaitEvaluation(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))
-
-
-def is_final(thread: Thread) -> bool:
-    """Return whether there is nothing left to wait for."""
-    return thread.agent_status in FINAL_STATUSES
+    return WaitEvaluation(states, bool(targets) and (is_settled or (mode == "any" and done > 0)))
 
 
 def active_flags(thread: Thread, tree: Sequence[Thread]) -> list[ThreadFlag]:

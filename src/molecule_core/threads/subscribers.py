@@ -1,11 +1,8 @@
 """Subscriber of workspace removals. It runs in the transaction of the event."""
 
-from collections.abc import Generator
-from typing import Any
-
 from molecule_core.common.limits import Limits
 from molecule_core.org.model import WorkspacesRemoved
-from molecule_core.store.database import Changes, ReadQuery, RequestBatch, StepRequest
+from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch
 from molecule_core.threads.model import SERVER_AUTHOR, Thread
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork
@@ -18,11 +15,13 @@ class ThreadSubscriber:
         self._transitions = transitions
         self._limits = limits
 
-    def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> Generator[StepRequest, Any, Changes]:
+    def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> CommandSteps[None]:
         """Close the threads of removed workspaces and notify the threads that requested or wait for their work.
 
         Agents of other workspaces below them continue."""
-        found = yield RequestBatch([ReadQuery("threads_of_seat", {"workspace_id": each}) for each in event.ids])
+        found = yield RequestBatch(
+            [ReadQuery("open_threads_of_workspace", {"workspace_id": each}) for each in event.ids]
+        )
         threads_to_close = sorted(
             (Thread.from_row(row) for rows in found for row in rows), key=lambda each: each.created_at
         )
@@ -33,5 +32,4 @@ class ThreadSubscriber:
         for each in threads_to_close:
             uow.attach(each)
             yield from self._transitions.close_thread(uow, each.thread_id, SERVER_AUTHOR, "detach")
-        write_set = uow.to_write_set(None)
-        return Changes(write_set.writes, write_set.events, write_set.notify, after_commit=write_set.after_commit)
+        return uow.to_write_set(None)

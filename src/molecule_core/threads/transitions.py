@@ -23,7 +23,7 @@ from molecule_core.wire.schemas.thread_log import (
 
 _TURN_ENDED = "the turn has ended"
 """Also the reason for a wait that began outside of turns: a turn of its thread ended since, and none is running."""
-_OUTCOME_UNKNOWN = "The outcome is not known: the turn ended before the tool had answered."
+_OUTCOME_UNKNOWN = "The outcome is unknown: the turn ended before the tool had answered."
 
 
 class ThreadTransitions:
@@ -193,7 +193,7 @@ class ThreadTransitions:
         if requester is None:
             return
         thread = uow.get(thread_id)
-        turn_rows = yield ReadQuery("thread_turns_asked", {"requester_id": requester.thread_id})
+        turn_rows = yield ReadQuery("open_turns_requested", {"requester_id": requester.thread_id})
         others = sum(not uow.has_ended_turn(row[0]) for row in turn_rows)
         digests = len((yield ReadQuery("thread_digests_waiting", {"receiver_id": requester.thread_id})))
         # One command may end several agents: count the ends before this one as the store will.

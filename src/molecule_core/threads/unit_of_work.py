@@ -6,12 +6,13 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import MetricIncrements, ThreadMeter
-from molecule_core.store.database import JournalEvent, ReadQuery, StepRequest, T, WriteSet
+from molecule_core.common.text import encode_json
+from molecule_core.store.database import JournalEvent, ReadQuery, Statement, StepRequest, T, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
@@ -44,17 +45,18 @@ from molecule_core.wire.schemas.thread_log import (
     TurnStartedPayload,
 )
 
-Statement = tuple[str, Params]
 _TURN_ENTRIES = (log.TurnAcceptedEntry, log.TurnStartedEntry, log.TurnEndedEntry)
 ENDED_TURN_STATUSES = ("completed", "failed", "interrupted")
 
 
 def input_entry(
-    text_input: TextInput, by: Author, recipient: str, mail_id: str
+    text_input: TextInput, by: Author, recipient: str, mail_id: str, *, client_id: str | None = None
 ) -> log.UserMessageEntry | log.PeerMessageEntry:
-    """Return the log entry of input: the user's message, or a forwarded one of another agent."""
+    """Return the log entry of input: the user's message, or a forwarded one of another agent.
+
+    `client_id`: the client's key of the input, in its first message."""
     if text_input.peer is None:
-        return log.UserMessageEntry(text_input.text, by)
+        return log.UserMessageEntry(text_input.text, by, UNSET if client_id is None else client_id)
     return log.PeerMessageEntry(
         text=text_input.text,
         author=text_input.peer,
@@ -96,7 +98,7 @@ def load_tree_tokens(thread: Thread) -> Generator[StepRequest, Any, int]:
 
 def load_tree_usage(root_id: str, workspace_id: str, since: int) -> Generator[StepRequest, Any, TreeUsage]:
     """Return the use of the limits by a tree and a workspace. It is counted each time, so a slot cannot leak."""
-    live, lifetime, tokens = (yield ReadQuery("thread_room", {"root_id": root_id}))[0]
+    live, lifetime, tokens = (yield ReadQuery("thread_limit_usage", {"root_id": root_id}))[0]
     recent_spawns = (yield ReadQuery("thread_spawns_since", {"workspace_id": workspace_id, "since": since}))[0][0]
     return TreeUsage(int(live), int(lifetime), int(tokens), int(recent_spawns))
 
@@ -198,7 +200,7 @@ class ThreadUnitOfWork:
                 "thread_id": thread_id,
                 "version": version,
                 "text": base.text,  # control: base-text
-                "provenance": _encode_json(base.provenance),
+                "provenance": encode_json(base.provenance),
                 "sha256": entry.sha256,
                 "item_id": entry.item_id,
             },
@@ -214,7 +216,7 @@ class ThreadUnitOfWork:
         self._tally.update(tally)
 
     def _write_entry(self, thread: Thread, entry: ThreadEntry, turn_id: str | None, key: str | None) -> None:
-        body, kind = _encode_json(entry), log.entry_type(entry)
+        body, kind = encode_json(entry), log.entry_type(entry)
         entry_row = LogEntryRow(thread.thread_id, thread.last_ordinal, turn_id, kind, body, self.now)
         self.write("insert_thread_entry", {**entry_row._asdict(), "key": key})
         is_small = len(body) <= self._limits.thread_event_bytes
@@ -342,11 +344,4 @@ class ThreadUnitOfWork:
 
     def to_write_set_of_thread(self, thread_id: str) -> WriteSet[Thread]:
         """Return everything as a write set whose result is a thread."""
-        write_set = self.to_write_set(None)
-        return WriteSet(
-            self._rows[thread_id], write_set.writes, write_set.events, write_set.notify, write_set.after_commit
-        )
-
-
-def _encode_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+        return self.to_write_set(None).returning(self._rows[thread_id])

@@ -13,13 +13,24 @@ from msgspec.structs import replace
 
 from molecule_core.common import crash_points
 from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import AgentNotFound, InvalidField, MoleculeError, WaitTargetGone
+from molecule_core.common.errors import InvalidField, MoleculeError
 from molecule_core.common.limits import Limits
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, StepRequest, Store, T, WriteSet
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    ReadQuery,
+    RequestBatch,
+    StepRequest,
+    Store,
+    T,
+    WriteSet,
+    write_only,
+)
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.threads import rules
 from molecule_core.threads.collab_calls import CollabCalls, load_call, readable_by_caller
+from molecule_core.threads.errors import AgentNotFound, WaitTargetGone
 from molecule_core.threads.model import WAIT_TIMER, LogEntryRow, Mail, Thread, thread_wake_key, wait_timer_key
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork
@@ -33,7 +44,10 @@ _CLOCK_TOLERANCE_SECONDS = 0.001
 # Where processes share the store, the timer may fire by the wall clock of one that does not time the wait. Clocks
 # differ by less than this where they are synchronised, and a minute costs an absent caller nothing.
 _GRACE_SECONDS = 60.0
-_USER_INPUT = "there is new input from the user"
+_USER_INPUT = "the user sent new input"
+_NONE_AT_WORK = (
+    "none of these agents is at work; their ends were reported before. Use followup_task to give a new task."
+)
 _TURN_ENDED = "the turn has ended"
 """The reason for a wait that no turn's end has closed. Earlier versions left waits open that began outside of turns."""
 
@@ -143,17 +157,19 @@ class AgentWaits:
         """Build the begin entry: targets and deadline."""
         names = list(dict.fromkeys([*(request.targets or ()), *([request.target] if request.target else ())]))
         if not names:
-            raise InvalidField(reason="targets is empty; name the agents to wait for")
+            raise InvalidField(reason="targets cannot be empty. Add the agents to wait for.")
         if len(names) > self._limits.thread_targets:
-            raise InvalidField(reason=f"at most {self._limits.thread_targets} targets are taken")
+            raise InvalidField(
+                reason=f"a wait cannot have {len(names)} targets. Use at most {self._limits.thread_targets}."
+            )
         timeout = rules.resolve_wait_timeout(request.timeout, self._limits)
         if timeout is None:
-            raise InvalidField(reason="timeout must be more than 0 seconds")
+            raise InvalidField(reason=f"timeout cannot be {request.timeout}. Use more than 0 seconds.")
         states, targets = list[AgentState](), list[Thread]()
         for name in names:
             found = yield from self._calls.find_target(row, name)
             if found is not None and found.thread_id == row.thread_id:
-                raise InvalidField(reason="a thread cannot wait for itself")
+                raise InvalidField(reason="a thread cannot wait for itself. Use other agents as targets.")
             states.append(_unknown_agent(name) if found is None else rules.agent_state(found))
             targets += [] if found is None else [found]
         if len(states) == 1 and not targets:
@@ -239,6 +255,7 @@ class AgentWaits:
             )
             ended_call = replace(
                 ended_call,
+                reason=_NONE_AT_WORK if evaluation.is_idle else ended_call.reason,
                 agents=rules.redact_messages(ended_call.agents, (yield from readable_by_caller(row, rows.values()))),
             )
             new_ends = {
@@ -265,7 +282,7 @@ class AgentWaits:
         left = 0.0 if thread is None else await self._timed_seconds_left(thread, call_id)
         if thread is None or left > _CLOCK_TOLERANCE_SECONDS:
             later = None if thread is None else self._clock.now() + round(left * SECOND)
-            return await self._store.run(Command(org_id, (), partial(_decide_reschedule, key, later)))
+            return await self._store.run(Command(org_id, (), partial(write_only, _reschedule(key, later))))
         with suppress(WaitTargetGone):
             await self._end_wait(thread, AgentCallBody(call_id=call_id), is_late=True, is_requested=False)
         self._ends_at.pop((thread_id, call_id), None)
@@ -302,7 +319,7 @@ class AgentWaits:
         is_lost = len(agents) == 1 and agents[0].outcome == "source_lost"
         done = replace(pending, agents=agents, timed_out=open_outcome is not None, deadline=None, since=0)
         if is_lost:
-            return replace(done, status="failed", reason="the agent that was waited for is not there any more")
+            return replace(done, status="failed", reason="the agent that was waited for no longer exists")
         if reason is not None:
             return replace(done, status="interrupted", reason=reason)
         return replace(done, status="completed")
@@ -342,10 +359,10 @@ class AgentWaits:
     def _wake_by_digests(
         self, uow: ThreadUnitOfWork, row: Thread, reported_ids: frozenset[str]
     ) -> Generator[StepRequest, Any, None]:
-        """Let the waiting digests wake the thread, because the mail that would have brought them was reported here.
+        """Wake the thread by its waiting digests, because the mail that would have brought them was reported here.
 
         Not if another end is still to come, which brings them."""
-        if (yield ReadQuery("thread_turns_asked", {"requester_id": row.thread_id})):
+        if (yield ReadQuery("open_turns_requested", {"requester_id": row.thread_id})):
             return
         for (mail_id,) in (yield ReadQuery("thread_digests_waiting", {"receiver_id": row.thread_id})):
             if mail_id not in reported_ids:
@@ -360,9 +377,8 @@ async def is_over_within(
     return found is not None
 
 
-def _decide_reschedule(key: str, due: int | None) -> CommandSteps[None]:
+def _reschedule(key: str, due: int | None) -> WriteSet[None]:
     """Set a timer to a later time, or cancel it."""
-    yield from ()
     if due is None:
         return WriteSet(None, [cancel_timer(WAIT_TIMER, key)])
     return WriteSet(None, [set_timer(WAIT_TIMER, key, due)], notify=(TIMERS_KEY,))
@@ -387,7 +403,7 @@ def _lost_agent(call: CollabCallEntry) -> AgentState | None:
 
 def _forgotten_wait(row: Thread, request: AgentCallBody) -> CollabCallEntry:
     """Return a failed call for a wait whose begin entry retention has deleted."""
-    reason = "this wait is not known any more"
+    reason = "this wait is no longer known"
     return CollabCallEntry(
         call_id=request.call_id, tool="wait", status="failed", sender_thread_id=row.thread_id, reason=reason
     )

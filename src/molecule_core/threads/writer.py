@@ -7,17 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from molecule_core.common.clock import Clock, to_rfc3339
-from molecule_core.common.errors import (
-    InvalidField,
-    MessageIdReused,
-    NoRunningTurn,
-    NotFound,
-    ThreadBusy,
-    ThreadClosedError,
-    ThreadLimit,
-    TurnMismatch,
-    WorkspaceRemoved,
-)
+from molecule_core.common.errors import InvalidField, MessageIdReused, NotFound, WorkspaceRemoved
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.org.model import Workspace
@@ -25,12 +15,20 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, T, WriteSet
 from molecule_core.threads import rules
 from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
+from molecule_core.threads.errors import NoRunningTurn, ThreadBusy, ThreadClosedError, ThreadLimit, TurnMismatch
 from molecule_core.threads.fold import fold_entries
 from molecule_core.threads.idempotency import MAX_FIRST_ENTRIES, ThreadRequest, input_entry_key, matches_request
 from molecule_core.threads.model import ROOT_PATH, LogEntryRow, Thread, ThreadSettings, ThreadTurn
 from molecule_core.threads.rules import InputAction, LimitExceeded
 from molecule_core.threads.transitions import ThreadTransitions
-from molecule_core.threads.unit_of_work import ThreadUnitOfWork, input_entry, load_thread, load_tree_tokens, load_turn
+from molecule_core.threads.unit_of_work import (
+    ENDED_TURN_STATUSES,
+    ThreadUnitOfWork,
+    input_entry,
+    load_thread,
+    load_tree_tokens,
+    load_turn,
+)
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import Author, DescendantsAction, LogPosition, TextInput
 from molecule_core.wire.schemas.threads import TurnResponse
@@ -128,7 +126,7 @@ class ThreadWriter:
             source_state = yield from self._fold_until(source, at)
             if not source_state.base_version:
                 raise InvalidField(
-                    reason=f"position {at} is before the thread had its base instructions; name a later one"
+                    reason=f"position {at} is before the base instructions of the thread. Use a later position."
                 )
             uow, thread_id = self._unit_of_work(), self._ids.new()
             created = log.ThreadCreatedEntry(
@@ -158,7 +156,10 @@ class ThreadWriter:
             raise NotFound(what="thread")
         if position is not None:
             if not 0 < position <= row.last_ordinal:
-                raise InvalidField(reason=f"position must be from 1 to {row.last_ordinal}, the thread's last ordinal")
+                raise InvalidField(
+                    reason=f"position {position} is out of range. Use a number from 1 to {row.last_ordinal}, the last "
+                    "ordinal of the thread."
+                )
             return position
         if row.turn_id is None:
             return row.last_ordinal
@@ -233,7 +234,13 @@ class ThreadWriter:
             if action is InputAction.STEER and row.turn_id is not None:
                 for number, each in enumerate(texts):
                     name = None if key is None else input_entry_key(key, number)
-                    entry = input_entry(each, by, row.path, f"{row.turn_id}.{row.last_ordinal}.{number}")
+                    entry = input_entry(
+                        each,
+                        by,
+                        row.path,
+                        f"{row.turn_id}.{row.last_ordinal}.{number}",
+                        client_id=None if number else key,
+                    )
                     uow.append_entry(row.thread_id, entry, turn_id=row.turn_id, key=name)
                 return uow.to_write_set(TurnResponse(row.turn_id, joined=True))
             self._check_action(row, action, expected)
@@ -252,13 +259,13 @@ class ThreadWriter:
         rows = yield ReadQuery("thread_turn_by_key", {"thread_id": row.thread_id, "key": key})
         if rows:
             turn = ThreadTurn.from_row(rows[0])
-            result, stored_texts = TurnResponse(turn.turn_id, joined=False), turn.input_texts
+            result, stored_texts = _known_turn(turn.turn_id, turn, joined=False), turn.input_texts
         else:
             entry_rows = yield from self._steered_entries(row, key, len(texts) + 1)
             if not entry_rows:
                 return None
             result, stored_texts = (
-                TurnResponse(str(entry_rows[0].turn_id), joined=True),
+                _known_turn(turn_id := str(entry_rows[0].turn_id), (yield from load_turn(turn_id)), joined=True),
                 [input_of_entry(each) for each in entry_rows],
             )
         if stored_texts != list(texts):
@@ -288,7 +295,7 @@ class ThreadWriter:
         if len(row.queued_turn_ids) >= self._limits.thread_queue:
             use, max_count = len(row.queued_turn_ids), self._limits.thread_queue
             raise limit_error(
-                LimitExceeded("thread_queue", use, max_count, "turns that wait", "Wait until some have ended.")
+                LimitExceeded("thread_queue", use, max_count, "waiting turns", "Wait until some have ended.")
             )
         exceeded = rules.exceeded_budget(row, (yield from load_tree_tokens(row)), self._limits)
         if exceeded is not None and exceeded.limit != "turn_tokens":
@@ -336,7 +343,7 @@ class ThreadWriter:
             yield from ()
             self._check_workspace(row.workspace_id)
             if row.turn_id is not None and settings != ThreadSettings():
-                raise ThreadBusy(turn_id=row.turn_id, what="what it works with is changed between turns only.")
+                raise ThreadBusy(turn_id=row.turn_id, what="its settings can change only between turns")
             resume_thread(uow, row, by, settings)
             return uow.to_write_set_of_thread(row.thread_id)
 
@@ -413,3 +420,9 @@ def add_layers(uow: ThreadUnitOfWork, thread_id: str, settings: ThreadSettings, 
     if settings.context is not None:
         version = uow.get(thread_id).context + 1
         uow.append_entry(thread_id, log.InstructionLayerEntry("context", version, settings.context, f"given on {verb}"))
+
+
+def _known_turn(turn_id: str, turn: ThreadTurn | None, *, joined: bool) -> TurnResponse:
+    """Return the response to a repeated input, with how its turn ended; a turn that was deleted has ended."""
+    status = "completed" if turn is None else turn.status
+    return TurnResponse(turn_id, joined=joined, status=status if status in ENDED_TURN_STATUSES else "in_progress")

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from molecule_core.common.extras import install_advice
+
 SERVER_ENTRY = "molecule"
 """The name of our server in every host, which prefixes the names of its tools."""
 SINGLE_WORKSPACE_VARIABLES = (
@@ -28,11 +30,20 @@ PATH_COMMAND = ("molecule", "mcp")
 SnippetLanguage = Literal["json", "toml", "python", "sh"]
 
 
+class JsonGrammar(Struct, frozen=True):
+    """What a host accepts in a JSON file beyond the standard."""
+
+    comments: bool = False
+    trailing_commas: bool = False
+    byte_order_mark: bool = False
+
+
 class Host(Struct, frozen=True):
     """A program that hosts agents.
 
     `runtime`: the runtime of workspaces for it. `file`: path of its configuration as people write it; empty: it has
-    none. `entry_path`: position of our entry in that file."""
+    none. `entry_path`: position of our entry in that file. `program`: its command, if it lists its servers with
+    `mcp list`."""
 
     name: str
     title: str
@@ -41,18 +52,25 @@ class Host(Struct, frozen=True):
     file: str = ""
     entry_path: tuple[str, ...] = ()
     note: str = ""
+    grammar: JsonGrammar = JsonGrammar()
+    program: str = ""
 
+
+CLAUDE_CODE = Host(
+    "claude-code",
+    "Claude Code",
+    "claude-code",
+    "json",
+    ".mcp.json",
+    ("mcpServers", SERVER_ENTRY),
+    "Start Claude Code in that folder. If it asks whether you trust the folder, choose Yes: before, it starts no "
+    "server of a project.",
+    JsonGrammar(byte_order_mark=True),
+    "claude",
+)
 
 HOSTS: tuple[Host, ...] = (
-    Host(
-        "claude-code",
-        "Claude Code",
-        "claude-code",
-        "json",
-        ".mcp.json",
-        ("mcpServers", SERVER_ENTRY),
-        "Start it in that folder; it asks once whether to trust the project's servers.",
-    ),
+    CLAUDE_CODE,
     Host(
         "codex",
         "Codex",
@@ -60,7 +78,8 @@ HOSTS: tuple[Host, ...] = (
         "toml",
         "~/.codex/config.toml",
         ("mcp_servers", SERVER_ENTRY),
-        "Codex reads it when a session starts.",
+        "Codex reads the file when a session starts.",
+        program="codex",
     ),
     Host(
         "cursor",
@@ -69,7 +88,8 @@ HOSTS: tuple[Host, ...] = (
         "json",
         "~/.cursor/mcp.json",
         ("mcpServers", SERVER_ENTRY),
-        "Switch the server on in its settings, under MCP.",
+        "Enable the server in the settings of Cursor, under MCP.",
+        JsonGrammar(comments=True, trailing_commas=True, byte_order_mark=True),
     ),
     Host(
         "gemini",
@@ -78,7 +98,10 @@ HOSTS: tuple[Host, ...] = (
         "json",
         "~/.gemini/settings.json",
         ("mcpServers", SERVER_ENTRY),
-        "It reads the file when it starts; /mcp shows the server.",
+        "Gemini CLI reads the file at startup. If it asks whether you trust the folder, choose Trust folder: before, "
+        "it starts no servers.",
+        JsonGrammar(comments=True),
+        "gemini",
     ),
     Host(
         "opencode",
@@ -87,7 +110,10 @@ HOSTS: tuple[Host, ...] = (
         "json",
         "~/.config/opencode/opencode.json",
         ("mcp", SERVER_ENTRY),
-        "It reads the file when it starts.",
+        "opencode reads the file at startup. Start it as `opencode --port N` (N: a free port), so that `molecule mcp` "
+        "can wake it.",
+        JsonGrammar(comments=True, trailing_commas=True, byte_order_mark=True),
+        "opencode",
     ),
     Host(
         "cline",
@@ -96,7 +122,7 @@ HOSTS: tuple[Host, ...] = (
         "json",
         "~/.cline/data/settings/cline_mcp_settings.json",
         ("mcpServers", SERVER_ENTRY),
-        "In VS Code the file opens under MCP Servers, Configure.",
+        "In VS Code, the file opens under MCP Servers > Configure.",
     ),
     Host("langchain", "LangChain", "langchain", "python"),
     Host("curl", "curl", "generic-mcp", "sh"),
@@ -179,7 +205,39 @@ def server_entry(host: Host, command: Sequence[str], workspaces: Sequence[Mappin
         # without servers that need more than a second or two. Either would silence the agent.
         settings = {"required": True, "startup_timeout_sec": 30, "default_tools_approval_mode": "approve"}
         return {"command": program, "args": arguments, **settings, "env": environment}
+    if host.name == "gemini":
+        # Without it, Gemini CLI asks a person before each call, and rejects the call if there is none.
+        return {**common, "trust": True}
     return common
+
+
+def remote_entry(host: Host, address: str) -> dict[str, Any] | None:
+    """Return the entry that reaches the server's MCP endpoint by its address, without a process on this machine.
+
+    The host reads the token of the workspace from the environment. None: the host cannot do that."""
+    url, variable = f"{address.rstrip('/')}/mcp", SINGLE_WORKSPACE_VARIABLES[1]
+    headers = {"Authorization": f"Bearer ${{{variable}}}"}
+    if host.name == "claude-code":
+        return {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}
+    if host.name == "codex":
+        return {"url": url, "bearer_token_env_var": variable, "default_tools_approval_mode": "approve"}
+    if host.name == "cursor":
+        return {"url": url, "headers": {"Authorization": f"Bearer ${{env:{variable}}}"}}
+    if host.name == "gemini":
+        return {"httpUrl": url, "headers": headers, "trust": True}
+    if host.name == "opencode":
+        own = {"Authorization": f"Bearer {{env:{variable}}}"}
+        return {"type": "remote", "url": url, "enabled": True, "headers": own}
+    return None
+
+
+REMOTE_MEMBERS = (
+    *("url", "httpUrl", "serverUrl", "tcp", "headers", "authProviderType", "oauth"),
+    *("bearer_token", "bearer_token_env_var", "http_headers", "env_http_headers", "auth", "oauth_resource"),
+    *("type", "transportType"),
+)
+"""Members of servers that are reached by an address. Beside a command, Codex rejects its whole configuration for them,
+and Gemini CLI uses the address."""
 
 
 def environment_member(host: Host) -> str:
@@ -196,10 +254,14 @@ def render_configuration(host: Host, command: Sequence[str], workspaces: Sequenc
         return _langchain_snippet(workspaces)
     if host.name == "curl":
         return _curl_snippet(workspaces[-1])
-    entry = server_entry(host, command, workspaces)
+    return render_entry(host, server_entry(host, command, workspaces))
+
+
+def render_entry(host: Host, entry: Mapping[str, Any]) -> str:
+    """Render a configuration that has only an entry of our server."""
     if host.language == "toml":
         return toml_table(host.entry_path, entry)
-    configuration: Any = entry
+    configuration: Any = dict(entry)
     for name in reversed(host.entry_path):
         configuration = {name: configuration}
     return json.dumps(configuration, indent=2, ensure_ascii=False) + "\n"
@@ -247,11 +309,11 @@ def _langchain_snippet(workspaces: Sequence[Mapping[str, Any]]) -> str:
     environment = environment_for(workspaces)
     lines = "".join(f"os.environ[{json.dumps(name)}] = {json.dumps(value)}\n" for name, value in environment.items())
     return (
-        "# pip install 'molecule-core[langchain]'\n"
+        f"# {install_advice('langchain')}\n"
         "import os\n\n"
         f"{lines}\n"
         "from molecule_core.langchain import tools\n\n"
-        "molecule_tools = tools()  # real LangChain tools: give them to your agent with its own\n"
+        "molecule_tools = tools()  # LangChain tools: pass them to your agent with its own tools\n"
     )
 
 
@@ -269,12 +331,12 @@ def _curl_snippet(workspace: Mapping[str, Any]) -> str:
     return (
         "ask() { printf 'header = \"Authorization: Bearer %s\"\\n' "
         f'"$(cat {file})" | curl -sS -K - "$@"; echo; }}\n'
-        f"ask {base}/registry/register -d {shlex.quote(register)}   # take the seat\n"
-        f"ask {base}/registry/heartbeat -d {shlex.quote(heartbeat)}   # be there: again every 30 s\n"
-        f"ask {own}/activity'?claim=60&wait=25'   # wait for a message; it is yours for 60 s\n"
+        f"ask {base}/registry/register -d {shlex.quote(register)}   # register the workspace\n"
+        f"ask {base}/registry/heartbeat -d {shlex.quote(heartbeat)}   # heartbeat: repeat every 30 s\n"
+        f"ask {own}/activity'?claim=60&wait=25'   # wait for a message and claim it for 60 s\n"
         f"ask {own}/notify -d {shlex.quote(notice)}   # answer the person\n"
-        f"# then say that it is handled: ask {own}/activity/ack -d "
-        '\'{"activity_id": "ITS ID", "attempt": 1}\'\n'
+        f"# then acknowledge the message: ask {own}/activity/ack -d "
+        '\'{"activity_id": "ACTIVITY_ID", "attempt": 1}\'\n'
     )
 
 
@@ -337,26 +399,27 @@ def _quick_step(host: Host, workspace: HostWorkspace) -> ConnectStep | None:
     if not host.entry_path:
         return None
     return ConnectStep(
-        f"On the agent's machine, where `molecule` is installed, for {host.title}",
+        f"Connect {host.title}: run this on the agent's machine, where `molecule` is installed",
         connect_command(host, workspace),
         "sh",
-        f"It asks for the token, keeps it in a file of its own, writes {host.file} (with a backup beside it), and "
-        "waits until the agent is seen. A host that has a seat already keeps it. `--undo` takes it back.",
+        f"The command asks for the token and stores it in a separate file. It writes {host.file}, keeps a backup, "
+        "and waits until the agent connects. A host that already has a workspace keeps it. `--undo` reverts the "
+        "change.",
     )
 
 
 def _token_step(workspace: HostWorkspace) -> ConnectStep:
     return ConnectStep(
-        "Keep the token in a file that only you can read",
+        "Store the token in a file that only you can read",
         f"mkdir -p ~/.molecule/agents && (umask 077; cat > {workspace.token_file})",
         "sh",
-        "Then paste the token, press Enter, and Ctrl-D.",
+        "Then paste the token, press Enter, then Ctrl-D.",
     )
 
 
 def _paste_step(host: Host, workspace: HostWorkspace) -> ConnectStep:
     text = render_configuration(host, PATH_COMMAND, [workspace_entry(workspace)])
     if not host.file:
-        title = "Lines for your program" if host.language == "python" else "Ask by hand"
+        title = "Code for your program" if host.language == "python" else "Requests with curl"
         return ConnectStep(title, text, host.language)
-    return ConnectStep(f"Put this into {host.file}, beside what stands there", text, host.language, host.note)
+    return ConnectStep(f"Add this to {host.file} and keep its other entries", text, host.language, host.note)

@@ -6,6 +6,7 @@ pushes messages to its client needs the handshake: clients that detect the state
 """
 
 import asyncio
+import codecs
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
@@ -40,7 +41,7 @@ CAPABILITIES_KEY = f"{_META}clientCapabilities"
 SERVER_INFO_KEY = f"{_META}serverInfo"
 
 MAX_CONCURRENT_CALLS = 32
-"""Concurrent tool calls of one session; docs/limits.md has the setting."""
+"""Concurrent tool calls of one session; docs/reference/limits.md has the setting."""
 # Requests without a delivered response; at the limit, further requests wait.
 _MAX_OPEN_REQUESTS = 1000
 _MAX_JSON_DEPTH = 64
@@ -83,8 +84,7 @@ class ToolHost(Protocol):
     name: str
     version: str
 
-    @property
-    def instructions(self) -> str:
+    async def load_instructions(self) -> str:
         """Return the instructions that a client receives at the start of a session."""
 
     def tools(self) -> Sequence[ToolSpec]:
@@ -167,14 +167,16 @@ class McpClientSession:
         """Handle one line. Never raises.
 
         Lines that do not look like JSON are ignored: hosts write them by mistake and could not match an error
-        response."""
-        text = line.strip()
+        response. Half of a surrogate pair is U+FFFD. What cannot be read is rejected under the request's own id where
+        that can be read, so that its call does not wait for ever."""
+        text = line.removeprefix(codecs.BOM_UTF8).strip()
         if text[:1] not in (b"{", b"["):
             return
         try:
-            message = strict_json.decode(text, max_depth=_MAX_JSON_DEPTH)
+            message = strict_json.decode(_repair_text(text), max_depth=_MAX_JSON_DEPTH)
         except MoleculeError as error:
-            await self._write(RpcError(PARSE_ERROR, error.text).to_response(None))
+            id_ = _echoable_id(strict_json.read_member(text, "id"))
+            await self._write(RpcError(PARSE_ERROR, error.text).to_response(id_))
             return
         await self.receive(message)
 
@@ -189,7 +191,7 @@ class McpClientSession:
         if self._closed:
             return
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            error = RpcError(INVALID_REQUEST, 'send JSON-RPC objects with "jsonrpc": "2.0"')
+            error = RpcError(INVALID_REQUEST, 'the message must be a JSON-RPC object with "jsonrpc": "2.0"')
             await self._write(error.to_response(None))
             return
         method = message.get("method")
@@ -218,10 +220,10 @@ class McpClientSession:
     async def _handle_request(self, request_id: Any, method: Any, params: Any) -> None:
         id_ = valid_id(request_id)
         if id_ is None or not isinstance(method, str) or not isinstance(params, dict | None):
-            error = RpcError(INVALID_REQUEST, "id must be text or a whole number, method text, params an object")
+            error = RpcError(INVALID_REQUEST, "id must be a string or an integer, method a string, params an object")
             await self._write(error.to_response(id_))
         elif id_ in self._open_requests:
-            error = RpcError(INVALID_REQUEST, "a request with this id is under way; take another id")
+            error = RpcError(INVALID_REQUEST, "a request with this id is still running. Use another id.")
             await self._write(error.to_response(id_))
         else:
             if len(self._open_requests) >= _MAX_OPEN_REQUESTS:
@@ -270,7 +272,9 @@ class McpClientSession:
             return  # a cancelled request gets no response
         except Exception as error:
             self._on_fault(error)
-            await self._write(RpcError(INTERNAL_ERROR, "the server made a mistake; try it once more").to_response(id_))
+            await self._write(
+                RpcError(INTERNAL_ERROR, "the server had an internal error. Retry the request.").to_response(id_)
+            )
         else:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # the tool may have suppressed the cancellation
@@ -281,7 +285,7 @@ class McpClientSession:
         if VERSION_KEY in meta and method != "initialize":
             return await self._dispatch_stateless(method, params, meta)
         if method == "initialize":
-            return self._initialize(params)
+            return await self._initialize(params)
         if method == "ping":
             return {}
         return await self._dispatch_common(method, params, meta)
@@ -296,10 +300,10 @@ class McpClientSession:
             return await self._extra.methods[method](params)
         raise RpcError(METHOD_NOT_FOUND, f"this server has no method {truncate_line(method, _MAX_QUOTED_LENGTH)!r}")
 
-    def _initialize(self, params: dict[str, Any]) -> JsonRpcMessage:
+    async def _initialize(self, params: dict[str, Any]) -> JsonRpcMessage:
         requested_version = params.get("protocolVersion")
         if not isinstance(requested_version, str):
-            raise RpcError(INVALID_PARAMS, "protocolVersion must be text")
+            raise RpcError(INVALID_PARAMS, "protocolVersion must be a string")
         self.protocol_version = requested_version if requested_version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         self.client = as_object(params.get("clientInfo"))
         self.client_capabilities = as_object(params.get("capabilities"))
@@ -307,7 +311,7 @@ class McpClientSession:
             "protocolVersion": self.protocol_version,
             "capabilities": self._capabilities(),
             "serverInfo": self._server_info(),
-            "instructions": self._host.instructions,
+            "instructions": await self._host.load_instructions(),
         }
 
     def _capabilities(self) -> dict[str, Any]:
@@ -320,17 +324,19 @@ class McpClientSession:
     async def _dispatch_stateless(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
         """Run a request of the stateless mode, which names its protocol version."""
         if self._mode is SessionMode.HANDSHAKE and method == "server/discover":
-            raise RpcError(METHOD_NOT_FOUND, "this server speaks the handshake: begin with initialize")
+            raise RpcError(METHOD_NOT_FOUND, "this server requires the handshake. Send initialize first.")
         requested_version = meta[VERSION_KEY]
         if not isinstance(requested_version, str) or not isinstance(meta.get(CAPABILITIES_KEY), dict):
-            raise RpcError(INVALID_PARAMS, f"_meta must hold {VERSION_KEY} (text) and {CAPABILITIES_KEY} (an object)")
+            raise RpcError(
+                INVALID_PARAMS, f"_meta must contain {VERSION_KEY} (a string) and {CAPABILITIES_KEY} (an object)"
+            )
         versions = STATELESS_VERSIONS if self._mode is SessionMode.BOTH else ()
         if requested_version not in versions:
             payload = {"supported": list(versions), "requested": requested_version[:_MAX_QUOTED_LENGTH]}
             raise RpcError(UNSUPPORTED_VERSION, "this protocol version is not supported", payload)
         if method == "server/discover":
             result: JsonRpcMessage = {"supportedVersions": list(versions), "capabilities": self._capabilities()}
-            result["instructions"] = self._host.instructions
+            result["instructions"] = await self._host.load_instructions()
         else:
             result = await self._dispatch_common(method, params, meta)
         if method in ("server/discover", "tools/list"):
@@ -346,7 +352,8 @@ class McpClientSession:
             raise RpcError(INVALID_PARAMS, "name must be the name of a tool")
         if self._running_calls >= self._max_calls:
             return _error_result(
-                f"{self._running_calls} calls are under way already; wait until one has ended, then call again."
+                f"{self._running_calls} calls are running, the limit for one session. Wait until one has ended, then "
+                "call again."
             )
         context = _RunningCall(self, meta)
         self._running_calls += 1
@@ -358,12 +365,12 @@ class McpClientSession:
         except Exception as error:  # a failing tool must not end the agent's connection
             self._on_fault(error)
             return _error_result(
-                f"{name} broke inside Molecule; what it did is not known. Look, then try it once more."
+                f"{name} failed with an internal error, and its effect is unknown. Check the effect, then retry once."
             )
         finally:
             self._running_calls -= 1
             context.ended = True
-        return _success_result(outcome)
+        return _add_note(_success_result(outcome), spec, spec.unknown_note(params.get("arguments")))
 
     def _find_tool(self, name: str) -> ToolSpec:
         for spec in self._host.tools():
@@ -371,8 +378,22 @@ class McpClientSession:
                 return spec
         known = ", ".join(spec.name for spec in self._host.tools())
         raise ToolError(
-            f"there is no tool {truncate_line(name, _MAX_QUOTED_LENGTH)!r}; there are: {known}", "unknown_tool"
+            f"tool {truncate_line(name, _MAX_QUOTED_LENGTH)!r} not found. Available tools: {known}", "unknown_tool"
         )
+
+
+def _repair_text(text: bytes) -> bytes:
+    """Return the repaired text of a message, or the text itself if its id would change."""
+    repaired = strict_json.repair_text(text)
+    if repaired is text or strict_json.read_member(text, "id") == strict_json.read_member(repaired, "id"):
+        return repaired
+    return text
+
+
+def _echoable_id(value: object) -> str | int | None:
+    """Return the id of a request that was rejected, or None if it cannot be written unchanged."""
+    id_ = valid_id(value)
+    return None if isinstance(id_, str) and not id_.isprintable() else id_
 
 
 def tool_listing(spec: ToolSpec) -> JsonRpcMessage:
@@ -399,6 +420,17 @@ def _success_result(outcome: ToolResult) -> JsonRpcMessage:
     text = outcome.text or msgspec.json.encode(outcome.structured).decode()
     content = outcome.content or [{"type": "text", "text": text}]
     return {"content": content, "structuredContent": outcome.structured, "isError": outcome.is_error}
+
+
+def _add_note(result: JsonRpcMessage, spec: ToolSpec, text: str) -> JsonRpcMessage:
+    """Add a note to a result: in its own note if it has one, since models of some hosts see nothing else."""
+    if not text:
+        return result
+    result["content"] = [*result["content"], {"type": "text", "text": text}]
+    if "note" in spec.output_schema.get("properties", {}):
+        note = result["structuredContent"].get("note")
+        result["structuredContent"] = {**result["structuredContent"], "note": f"{note}; {text}" if note else text}
+    return result
 
 
 def _error_result(text: str, code: str = "tool_failed") -> JsonRpcMessage:

@@ -3,7 +3,7 @@
 Called by `tools/registry.py`, which declares each tool once.
 """
 
-from enum import Enum
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,8 @@ LEGACY_IDENTITY_ARGUMENT = "workspace_id"
 IDENTITY_ALIASES = ("source_workspace_id", "_as_workspace")
 """Names of that argument in older agents. Accepted, but not documented."""
 
+MALFORMED_ARGUMENTS = NOT_JSON, NOT_AN_OBJECT = "not_json", "not_an_object"
+"""Arguments that hold the text of a model that wrote no object: no tool takes them, and none passes them over."""
 APPROVAL_ARGUMENT, APPROVAL_HEADER = "approval_id", "x-molecule-approval"
 """The argument, and the header, with which a call that a rule stopped is repeated once it is approved."""
 
@@ -47,8 +49,8 @@ class ToolError(Exception):
 def unknown_answer_error(detail: str) -> ToolError:
     """Build the error for a response of an unknown shape."""
     return ToolError(
-        f"the server answered something that this version does not know ({detail}). What was asked may have been done. "
-        "Tell the person that agent and server differ in version.",
+        f"the format of the server's response is unknown ({detail}). The request may have been carried out. Inform "
+        "the person that the agent and the server have different versions.",
         "unknown_answer",
     )
 
@@ -105,6 +107,26 @@ class ToolRequest(Struct, frozen=True):
     body: dict[str, Any] | None
 
 
+# Share of equal characters from which a name counts as a misspelling: `timeout_sec` for `timeout_secs`.
+_NEAR_MISS = 0.75
+_MAX_NAMES = 5
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _accepts_text(schema: dict[str, Any]) -> bool:
+    """Return whether a value of a JSON Schema may be a text."""
+    choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if choices:
+        return any(_accepts_text(each) for each in choices)
+    kinds = schema.get("type")
+    if kinds is None:
+        return not any(not isinstance(each, str) for each in schema.get("enum", ()))
+    return kinds == "string" or (isinstance(kinds, list) and "string" in kinds)
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
     """A platform tool."""
 
@@ -151,33 +173,69 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
         return json_schema_of(self.result_type)
 
     def parse_arguments(self, provided: object) -> Struct:
-        """Parse the arguments of a call; null members count as absent. Raises BadArgumentsError."""
+        """Parse the arguments of a call; null members count as absent. Raises BadArgumentsError.
+
+        Hosts send some values as text: where the schema has no text, it is read once as JSON. Unknown members are
+        passed over (see `unknown_arguments`), unless one is nearly the name of a known one."""
         if provided is None:
             provided = {}
         if not isinstance(provided, dict):
             raise BadArgumentsError(f"{self.name}: the arguments must be a JSON object. {self._usage_text()}")
         known = {name: value for name, value in provided.items() if value is not None}
         known = self._merge_identity(known)
+        for name in self.unknown_arguments(provided):
+            known.pop(name, None)
         try:
-            return msgspec.convert(known, self.arguments_type)
+            return msgspec.convert(
+                {name: self._read_text(name, each) for name, each in known.items()}, self.arguments_type
+            )
         except msgspec.ValidationError as error:
             detail = truncate_line(str(error), _MAX_QUOTED_LENGTH)
             raise BadArgumentsError(f"{self.name}: {detail}. {self._usage_text()}") from None
+
+    def unknown_arguments(self, provided: object) -> list[str]:
+        """Return the names of members that a call has beside those of the schema, without near misses."""
+        # A workspace to act as is never passed over, also by a tool that acts as all of them.
+        names = [*self.input_schema["properties"], *IDENTITY_ALIASES, "via_workspace"]
+        given = provided if isinstance(provided, dict) else {}
+        return [
+            name
+            for name in given
+            if isinstance(name, str)
+            and name not in (*names, *MALFORMED_ARGUMENTS)
+            and not get_close_matches(_plain_name(name), map(_plain_name, names), n=1, cutoff=_NEAR_MISS)
+        ]
+
+    def unknown_note(self, provided: object) -> str:
+        """Return a sentence about members that a call has and the tool has not; empty if there are none."""
+        names = [truncate_line(name, _MAX_QUOTED_LENGTH) for name in self.unknown_arguments(provided)[:_MAX_NAMES]]
+        return f"{self.name} has no argument {', '.join(names)}: it was ignored." if names else ""
+
+    def _read_text(self, name: str, value: object) -> object:
+        """Return what a text says as JSON, if the member cannot be a text; else the value."""
+        schema = self.input_schema["properties"].get(name)
+        if not isinstance(value, str) or schema is None or _accepts_text(schema):
+            return value
+        try:
+            return msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return value
 
     def _merge_identity(self, provided: dict[Any, Any]) -> dict[Any, Any]:
         names = (self.identity_argument, *IDENTITY_ALIASES) if self.identity_argument else ()
         ids = {provided.pop(name) for name in names if isinstance(provided.get(name), str)} - {""}
         if len(ids) > 1:
             raise BadArgumentsError(
-                f"{self.name}: two different workspaces are named to act as; give {self.identity_argument} once."
+                f"{self.name}: the arguments name two different workspaces to act as. Set only "
+                f"{self.identity_argument}."
             )
         return {**provided, self.identity_argument: ids.pop()} if ids else provided
 
     def _usage_text(self) -> str:
         required = ", ".join(self.input_schema.get("required", ())) or "nothing"
         others = [name for name in self.input_schema["properties"] if name not in self.input_schema.get("required", ())]
-        optional_text = f", and may be given {', '.join(others)}" if others else ""
-        return f"It needs {required}{optional_text}. Correct the arguments and call it again."
+        optional_text = f". Optional: {', '.join(others)}" if others else ""
+        return f"Required: {required}{optional_text}. Correct the arguments and call the tool again."
 
     def caller_workspace(self, arguments: Struct) -> str:
         """Return the workspace that the arguments name to act as, or an empty string."""
@@ -189,7 +247,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
         Raises BadArgumentsError, or TypeError if the tool is not a route."""
         route = self.call
         if isinstance(route, LocalCall):
-            raise TypeError(f"{self.name} is no route")
+            raise TypeError(f"{self.name} is not a route")
         provided = {name: value for name, value in structs.asdict(arguments).items() if value not in _OMITTED_VALUES}
         values = {name: provided[argument] for argument, name in route.path_arguments.items() if argument in provided}
         workspace_field = {route.workspace_member: workspace_id} if route.workspace_member else {}
@@ -212,9 +270,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
         except msgspec.ValidationError as error:
             detail = truncate_line(str(error), _MAX_QUOTED_LENGTH)
             raise ToolError(
-                f"{self.name}: the server answered something that this version does not know ({detail}). What was "
-                "asked "
-                "may have been done. Tell the person that agent and server differ in version.",
+                f"{self.name}: the format of the server's response is unknown ({detail}). The request may have been "
+                "carried out. Inform the person that the agent and the server have different versions.",
                 "unknown_answer",
             ) from None
         return converted
@@ -235,7 +292,7 @@ def _fill_path(path: str, values: dict[str, Any]) -> str:
             continue
         value = str(values.get(name, ""))
         if not value.strip("."):
-            raise BadArgumentsError(f"{name} must name something; {value!r} does not. Correct it and call again.")
+            raise BadArgumentsError(f"{name} cannot be {value!r}. Correct {name} and call the tool again.")
         segments.append(quote(value, safe=""))
     return "/".join(segments)
 
@@ -266,40 +323,3 @@ def _inline_refs(value: Any, definitions: dict[str, Any]) -> Any:
         return {**_inline_refs(rest, definitions), "properties": properties}
     type_member = {"type": "string"} if "enum" in value else {}  # some hosts reject an enum without a type
     return {**type_member, **{name: _inline_refs(each, definitions) for name, each in value.items() if name != "title"}}
-
-
-class Runtime(Enum):
-    """A program that hosts agents. The value is its pattern for names of tools."""
-
-    CLAUDE_CODE = "mcp__{server}__{tool}"
-    CODEX = "mcp__{server}.{tool}"
-    GEMINI_CLI = "mcp_{server}_{tool}"
-    OPENCODE = "{server}_{tool}"
-    CLINE = "{server}__{tool}"
-    BARE = "{tool}"
-    """LangChain, OpenAI Agents, Pydantic AI, the command line."""
-
-
-# Prefixes of the names that programs report and that workspaces have as their runtime.
-_RUNTIME_NAME_PREFIXES = (
-    ("claude", Runtime.CLAUDE_CODE),
-    ("codex", Runtime.CODEX),
-    ("gemini", Runtime.GEMINI_CLI),
-    ("opencode", Runtime.OPENCODE),
-    ("cline", Runtime.CLINE),
-)
-
-
-def runtime_for_name(name: str) -> Runtime:
-    """Return the runtime for a program's name. Unknown programs use bare tool names."""
-    lowered = name.lower()
-    return next((runtime for start, runtime in _RUNTIME_NAME_PREFIXES if lowered.startswith(start)), Runtime.BARE)
-
-
-SERVER_NAME = "molecule"
-"""The name of our server in a host's configuration, and so in its names of tools."""
-
-
-def tool_name(tool: str, runtime: Runtime = Runtime.BARE, server: str = SERVER_NAME) -> str:
-    """Return the runtime's name for a tool."""
-    return runtime.value.format(server=server, tool=tool)

@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 
 from molecule_core.common.clock import SECOND, Clock
-from molecule_core.delegations.model import Delegation, DelegationStatus
+from molecule_core.delegations.model import Delegation
 from molecule_core.delegations.reader import DelegationReader
-from molecule_core.wire.schemas.delegations import DelegationItem, DelegationTreeNode, TreeDurations, TreeTotals
+from molecule_core.wire.schemas.delegations import (
+    DelegationItem,
+    DelegationStatus,
+    DelegationTreeNode,
+    TreeDurations,
+    TreeTotals,
+)
 
 
 class DelegationTreeReader:

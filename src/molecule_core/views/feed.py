@@ -117,12 +117,7 @@ class Feed:
     """Reader of events after a position of the journal."""
 
     def __init__(
-        self,
-        store: Store,
-        wakeups: Notifier,
-        org: OrgReader,
-        messages: MessageReader,
-        delegations: DelegationReader,
+        self, store: Store, wakeups: Notifier, org: OrgReader, messages: MessageReader, delegations: DelegationReader
     ) -> None:
         self._journal = Journal(store)
         self._wakeups = wakeups
@@ -228,12 +223,12 @@ class Feed:
         reported = HeartbeatPayload(
             heartbeat.active_tasks, heartbeat.uptime_seconds, heartbeat.current_task, to_rfc3339(heartbeat.heard_at)
         )
-        return _transient_event("WORKSPACE_HEARTBEAT", workspace_id, reported, at)
+        return transient_event("WORKSPACE_HEARTBEAT", workspace_id, reported, at)
 
     def task_event(self, workspace_id: str, at: int) -> EncodedEvent:
         """Return the event of an agent's current task."""
         heartbeat = self._org.last_heartbeat(workspace_id)
-        return _transient_event(
+        return transient_event(
             "TASK_UPDATED", workspace_id, TaskUpdatedPayload(heartbeat.current_task, heartbeat.active_tasks), at
         )
 
@@ -256,12 +251,19 @@ def _encode_entry(entry: JournalEntry, live_payload: LivePayload | None) -> Enco
 
 def _progress_event(reported: LatestProgress) -> EncodedEvent:
     entity = EventEntity("delegation", reported.delegation_id, reported.rev)
-    return _transient_event(reported.event, reported.source_id, reported.payload, reported.at, entity)
+    return transient_event(reported.event, reported.source_id, reported.payload, reported.at, entity)
 
 
-def _transient_event(
-    name: str, workspace_id: str, reported: Struct, at: int, entity: EventEntity | None = None
+def transient_event(
+    name: str,
+    workspace_id: str,
+    reported: Struct,
+    at: int,
+    entity: EventEntity | None = None,
+    *,
+    audience: str | None = None,
 ) -> EncodedEvent:
+    """Encode an event that is not journaled. `audience`: by default that of the event's name."""
     payload = msgspec.json.encode(reported)
     frame = EventFrame(
         event=name,
@@ -270,4 +272,5 @@ def _transient_event(
         payload=Raw(payload),
         entity=entity or EventEntity("workspace", workspace_id, 0),
     )
-    return EncodedEvent(0, name, workspace_id, EVENTS[name].audience, at, payload, msgspec.json.encode(frame)[1:])
+    tail = msgspec.json.encode(frame)[1:]
+    return EncodedEvent(0, name, workspace_id, audience or EVENTS[name].audience, at, payload, tail)

@@ -4,11 +4,15 @@ The position is read first. Changes made while the rest is read are repeated by 
 entity's `rev` a client sees whether the snapshot contains them already.
 """
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 import msgspec
 
 from molecule_core.access.model import Caller
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common.clock import Clock, to_rfc3339
+from molecule_core.common.errors import CursorNotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.messages.reader import MessageReader
@@ -22,8 +26,11 @@ from molecule_core.wire.schemas.live import (
     Snapshot,
     SnapshotLimits,
     SnapshotOrg,
+    SnapshotPage,
     SnapshotWorkspace,
 )
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class SnapshotReader:
@@ -48,6 +55,7 @@ class SnapshotReader:
         self._delegations = delegations
         self._approvals = approvals
         self._clock = clock
+        self._max_bytes = limits.snapshot_bytes
         self._max_delegations = limits.delegations_in_snapshot
         self._max_rejections = limits.refusals_in_snapshot
         self._limits = SnapshotLimits(
@@ -57,8 +65,7 @@ class SnapshotReader:
     async def read_snapshot(self, org_id: str, caller: Caller) -> Snapshot:
         """Return a snapshot of an organisation for a caller who may see all of it."""
         as_of = await self._feed.applied_head(org_id)
-        workspaces = list(self._org.workspaces(org_id))
-        chats = await self._messages.chat_heads([each.id for each in workspaces], caller.id)
+        page = await self.read_page(org_id, caller, None)
         org = self._org.org(org_id)
         return Snapshot(
             protocol=PROTOCOL_VERSION,
@@ -68,13 +75,38 @@ class SnapshotReader:
             org=SnapshotOrg(org.id, org.name),
             user=snapshot_user(caller),
             limits=self._limits,
-            workspaces=[self._snapshot_workspace(each) for each in workspaces],
-            chats=chats,
+            workspaces=page.workspaces,
+            chats=page.chats,
+            next_workspace=page.next_workspace,
             unanswered=await self._messages.list_unanswered(org_id),
-            delegations=await self._delegations.snapshot_open(org_id, self._max_delegations),
+            delegations=self._take_within_bytes(await self._delegations.snapshot_open(org_id, self._max_delegations)),
             refusals=await self._delegations.snapshot_rejections(org_id, as_of, self._max_rejections),
-            approvals=await self._approvals.snapshot_items(org_id),
+            approvals=self._take_within_bytes(await self._approvals.snapshot_items(org_id)),
         )
+
+    async def read_page(self, org_id: str, caller: Caller, after: str | None) -> SnapshotPage:
+        """Return the workspaces of a snapshot after one of them, with their chats, as far as they fit.
+
+        `after` None: from the first. Raises CursorNotFound."""
+        every = list(self._org.all_with_removed(org_id))
+        position = next((n for n, each in enumerate(every, 1) if each.id == after), None)
+        if after is not None and position is None:
+            raise CursorNotFound(name="after")
+        workspaces = [each for each in every[position or 0 :] if not each.removed]
+        shown = self._take_within_bytes(self._snapshot_workspace(each) for each in workspaces)
+        chats = await self._messages.chat_heads([each.id for each in shown], caller.id)
+        has_more = len(shown) < len(workspaces)
+        return SnapshotPage(workspaces=shown, chats=chats, next_workspace=shown[-1].id if has_more else None)
+
+    def _take_within_bytes(self, items: Iterable[S]) -> list[S]:
+        """Return the first items whose JSON has at most `snapshot_bytes`, and at least one."""
+        taken, size = list[S](), 0
+        for each in items:
+            size += len(msgspec.json.encode(each))
+            if taken and size > self._max_bytes:
+                break
+            taken.append(each)
+        return taken
 
     def _snapshot_workspace(self, workspace: Workspace) -> SnapshotWorkspace:
         heartbeat = self._org.last_heartbeat(workspace.id)

@@ -17,36 +17,19 @@ def find_circles(tree: Tree) -> list[str]:
     return [f"{tree.folder}: import circle {' -> '.join(circle)}" for circle in _circles(import_graph(tree))]
 
 
-def find_package_circles(tree: Tree, exceptions: tuple[Pair, ...] = ()) -> list[str]:
-    """Find circles between the sub-packages of each package, and exceptions that are not needed."""
+def find_package_circles(tree: Tree) -> list[str]:
+    """Find circles between the sub-packages of each package."""
     modules = read(tree)
     packages = {module.name for module in modules if module.is_package and module.name}
     graphs = {name.rpartition(".")[0]: Graph() for name in packages}
-    excepted: dict[Pair, Pair] = {}
     for module, one in imports(tree, modules):
-        pair = (module.name, one.target)
-        if one.own and (siblings := _siblings(*pair, packages)):
-            if pair in exceptions:
-                excepted[pair] = siblings
-                continue
+        if one.own and (siblings := _siblings(module.name, one.target, packages)):
             importer, imported = siblings
             graph = graphs[importer.rpartition(".")[0]]
             graph.setdefault(importer, set()).add(imported)
             graph.setdefault(imported, set())
     circles = [circle for parent in sorted(graphs) for circle in _circles(graphs[parent])]
-    needed = {pair for pair, edge in excepted.items() if _closes_circle(graphs[edge[0].rpartition(".")[0]], *edge)}
-    return [
-        *(f"{tree.folder}: circle of packages {' -> '.join(circle)}" for circle in circles),
-        *(
-            f"the exception for {a}, which imports {b}, is not needed: drop it"
-            for a, b in exceptions
-            if (a, b) not in needed
-        ),
-    ]
-
-
-def _closes_circle(graph: Graph, importer: str, imported: str) -> bool:
-    return imported in graph and importer in reachable(graph, imported)
+    return [f"{tree.folder}: circle of packages {' -> '.join(circle)}" for circle in circles]
 
 
 def _siblings(importer: str, imported: str, packages: set[str]) -> Pair | None:

@@ -10,6 +10,7 @@ LAZY_IMPORTS: tuple[Pair, ...] = (
     ("cli", "store.postgres"),  # its driver is an optional extra
     ("entry", "cli"),
     ("entry", "agent.main"),
+    ("entry", "client.host_hook"),
     ("agent.main", "agent.host.runtime"),  # the host is answered before the runtime is loaded
     ("server.process", "store.{postgres,nats}"),
 )

@@ -4,22 +4,18 @@ from collections.abc import Iterator
 
 from tests.architecture.guards.import_statements import COMPUTED, Import, imports
 from tests.architecture.guards.trees import NOT_OURS, Module, Tree, read
-from tests.architecture.layers import OTHER_FILES, TABLE, Pair, Row, find_row, matches, top_level_names
+from tests.architecture.layers import OTHER_FILES, TABLE, Row, find_row, matches, top_level_names
 
 
-def find_wrong_imports(tree: Tree, table: tuple[Row, ...] = TABLE, exceptions: tuple[Pair, ...] = ()) -> list[str]:
-    """Find imports that the table does not allow, files and folders without a row, and unneeded exceptions."""
+def find_wrong_imports(tree: Tree, table: tuple[Row, ...] = TABLE) -> list[str]:
+    """Find imports that the table does not allow, and files and folders without a row."""
     modules = read(tree)
     paths = {module.name: module.dotted for module in modules}
     found = list(_unknown_entries(tree, table))
-    unused = set(exceptions)
     for module, one in imports(tree, modules):
         row = find_row(module.dotted, table)
-        for fault in _check(tree, module, one, row, paths) if row else ():
-            if (module.name, one.target) not in exceptions:
-                found.append(fault)
-            unused.discard((module.name, one.target))
-    return found + [f"the exception for {one}, which imports {other}, is not needed: drop it" for one, other in unused]
+        found += _check(tree, module, one, row, paths) if row else ()
+    return found
 
 
 def _unknown_entries(tree: Tree, table: tuple[Row, ...]) -> Iterator[str]:

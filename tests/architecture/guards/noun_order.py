@@ -10,16 +10,10 @@ from tests.architecture.layers import NOUNS
 
 RANKS = ("model", "rules", "reader", "writer")
 WRITER_RANK = RANKS.index("writer")
-UNRANKED = (
-    # to be removed: it holds transitions beside the model, and writes
-    "messages.obligations.model",
-)
 
 
 def rank(name: str) -> int | None:
     """Return the place of a module in the order, or None if it has none."""
-    if name in UNRANKED:
-        return None
     word = name.rpartition(".")[2].rpartition("_")[2]
     return RANKS.index(word) if word in RANKS else None
 

@@ -9,6 +9,7 @@ from tests.architecture.guards.trees import Module, Tree, read
 SLEEPS = ("time.sleep", "asyncio.sleep", "anyio.sleep", "trio.sleep")
 LEAST_WORDS = 4
 HELPERS = ("check_", "expect_")
+EXPECT = {"playwright.async_api.expect", "tests.canvas.expectations.expect"}
 # Methods of fakes that have the name of the method they replace.
 METHODS_OF_FAKES = ("check_url",)
 
@@ -80,7 +81,7 @@ def _asserts(node: ast.AST, names: Names) -> bool:
 def _is_browser_expectation(node: ast.Call, names: Names) -> bool:
     """`expect(page).to_have_title("x")`; `expect(page)` alone asserts nothing."""
     subject = node.func.value if isinstance(node.func, ast.Attribute) else None
-    return isinstance(subject, ast.Call) and "playwright.async_api.expect" in names.meanings(subject.func)
+    return isinstance(subject, ast.Call) and not EXPECT.isdisjoint(names.meanings(subject.func))
 
 
 def _silent_skips(module: Module, names: Names) -> Iterator[str]:

@@ -1,14 +1,11 @@
-"""Plain words in names, docstrings and comments: each finder returns its offenders, entry -> where it is.
-
-An entry names its module or file and no line, so that a list of offenders survives edits of other lines.
-"""
+"""Plain words in names, docstrings and comments: each finder returns its offenders, entry -> where it is."""
 
 import ast
 import io
 import re
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tests.architecture import vocabulary
 from tests.architecture.guards.trees import Module, Tree, read
@@ -17,15 +14,9 @@ from tests.architecture.layers import matches
 Offenders = dict[str, str]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_BANNED = re.compile(rf"\b(?:{'|'.join(vocabulary.BANNED_WORDS)})\b", re.IGNORECASE)
 _NOT_READ = re.compile(r"`+[^`]*`+|# control: \S+")
+_TEXT = re.compile(r"(?:[A-Za-z]{2,}|\{\})[.,;:]? [A-Za-z{]")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
-
-
-def compare(offenders: Mapping[str, str], listed: Collection[str]) -> list[str]:
-    """Find offenders that are not listed, and listed ones that no longer offend."""
-    new = [f"{place}: {entry}" for entry, place in offenders.items() if entry not in listed]
-    return new + [f"{entry}: no longer offends, drop it from the list" for entry in listed if entry not in offenders]
 
 
 def find_duplicate_classes(
@@ -86,14 +77,14 @@ def find_private_verbs(tree: Tree) -> Offenders:
     return found
 
 
-def find_docstrings_without_verb(tree: Tree, verbs: Collection[str]) -> Offenders:
+def find_docstrings_without_verb(tree: Tree) -> Offenders:
     """Find functions whose docstring does not begin with an imperative of the list: `Returns`, `The row`."""
     found: Offenders = {}
     for module in read(tree):
         for node, name in _functions(module.code):
             docstring = ast.get_docstring(node)
             first = re.match(r"[\w']*", docstring or "")
-            if docstring and first and first[0] not in verbs:
+            if docstring and first and first[0] not in vocabulary.DOCSTRING_VERBS:
                 found[f"{module.name}.{name} {first[0]}".rstrip()] = _place(module, node)
     return found
 
@@ -103,11 +94,36 @@ def find_banned_words(tree: Tree) -> Offenders:
     counts, places = Counter[str](), Offenders()
     for module in read(tree):
         for line, text in prose(module):
-            for hit in _BANNED.finditer(text):
+            for hit in vocabulary.BANNED.finditer(text):
                 entry = f"{module.shown} {hit[0].lower()}"
                 counts[entry] += 1
                 places.setdefault(entry, f"{module.shown}:{line + text.count(chr(10), 0, hit.start())}")
     return {f"{entry} {count}": places[entry] for entry, count in counts.items()}
+
+
+def find_banned_texts(tree: Tree) -> Offenders:
+    """Find banned words of texts in string constants: what models and people read, and what is logged.
+
+    A text has two words beside each other, so that names, keys and single words are not read."""
+    found = Offenders()
+    for module in read(tree):
+        if module.dotted in vocabulary.WORD_LISTS:
+            continue
+        for line, text in texts(module):
+            for hit in vocabulary.BANNED.finditer(text):
+                found[f"{module.shown}:{line} {hit[0].lower()}"] = text[:80]
+    return found
+
+
+FINDERS: dict[str, Callable[[Tree], Offenders]] = {
+    "duplicate_classes": find_duplicate_classes,
+    "participle_classes": find_participle_classes,
+    "gerund_modules": find_gerund_modules,
+    "private_verbs": find_private_verbs,
+    "docstring_verbs": find_docstrings_without_verb,
+    "banned_words": find_banned_words,
+    "banned_texts": find_banned_texts,
+}
 
 
 def prose(module: Module) -> Iterator[tuple[int, str]]:
@@ -118,6 +134,30 @@ def prose(module: Module) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], _NOT_READ.sub(_blank, token.string)
+
+
+def texts(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield every text in a string constant with its line, without docstrings and text in backticks.
+
+    An f-string is one text, with `{}` for its values."""
+    parts = set[int]()
+    for node in ast.walk(module.code):  # parents come before their children
+        if isinstance(node, ast.Expr):
+            parts.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            parts.update(id(each) for each in node.values)
+        if not isinstance(node, ast.JoinedStr | ast.Constant) or id(node) in parts:
+            continue
+        text = _NOT_READ.sub(_blank, text_of(node) or "")
+        if _TEXT.search(text):
+            yield node.lineno, text
+
+
+def text_of(node: ast.AST | None) -> str | None:
+    """Return a text, or an f-string with `{}` for each value; None for anything else."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _blank(hit: re.Match[str]) -> str:

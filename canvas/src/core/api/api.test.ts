@@ -36,7 +36,7 @@ test.each([
   [{ jsonrpc: "2.0", error: { code: -32602, message: "no text" } }, 400, "No text"],
   [{ jsonrpc: "2.0", error: { code: -32602, message: "no text" } }, 200, "No text"],
   [{ detail: "too large" }, 413, "Too large"],
-  ["<html>", 502, "The server answered with status 502."],
+  ["<html>", 502, "The server responded with status 502."],
 ])("%j with status %i is told as: %s", async (body, status, words) => {
   const error = await caught(answering(body, status).api.send("w", "c", "x"));
   expect(error).toBeInstanceOf(ApiError);
@@ -56,7 +56,7 @@ test("no answer is told from a refusal", async () => {
   vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("failed")));
   const error = await caught(new Api(() => undefined).logOut());
   expect(error).toBeInstanceOf(NoResponseError);
-  expect(errorText(error)).toBe("The server did not answer.");
+  expect(errorText(error)).toBe("The server did not respond.");
 });
 
 test("a new seat's commands come with its token", async () => {
@@ -91,4 +91,21 @@ test("the lists of what is stuck are read together, each with whether it goes on
     moreUnclaimed: true,
   });
   expect(fetched).toHaveBeenCalledTimes(4);
+});
+
+test("a snapshot of a large organisation is read to its last page", async () => {
+  const { api, fetched } = answering({ as_of: 7, workspaces: [{ id: "a" }], chats: [{ workspace_id: "a" }], next_workspace: "a/1" });
+  fetched
+    .mockResolvedValueOnce(Response.json({ as_of: 7, workspaces: [{ id: "a" }], chats: [{ workspace_id: "a" }], next_workspace: "a/1" }))
+    .mockResolvedValueOnce(Response.json({ workspaces: [{ id: "b" }], chats: [], next_workspace: "b" }))
+    .mockResolvedValueOnce(Response.json({ workspaces: [{ id: "c" }], chats: [{ workspace_id: "c" }], next_workspace: null }));
+  const found = await api.snapshot("o");
+  expect(found.workspaces.map(({ id }) => id)).toEqual(["a", "b", "c"]);
+  expect(found.chats.map(({ workspace_id }) => workspace_id)).toEqual(["a", "c"]);
+  expect([found.as_of, found.next_workspace]).toEqual([7, null]);
+  expect(fetched.mock.calls.map(([path]) => path as string)).toEqual([
+    "/orgs/o/snapshot",
+    "/orgs/o/snapshot?after=a%2F1",
+    "/orgs/o/snapshot?after=b",
+  ]);
 });

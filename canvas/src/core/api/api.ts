@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, SessionView, Snapshot, TimelinePage } from "../wire";
+import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -78,16 +78,28 @@ export class Api {
     return this.request<SessionView>("GET", "/session");
   }
 
-  logIn(code: string): Promise<SessionView> {
-    return this.request<SessionView>("POST", "/login", { code });
+  /** Without `replaceSession`, rejected with `other_session` where another person is logged in. */
+  logIn(code: string, replaceSession = false): Promise<SessionView> {
+    return this.request<SessionView>("POST", "/login", replaceSession ? { code, replace_session: true } : { code });
   }
 
   logOut(): Promise<unknown> {
     return this.request("POST", "/logout", {});
   }
 
-  snapshot(orgId: string): Promise<Snapshot> {
-    return this.request<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
+  /** With all pages of workspaces: what they contain later than the snapshot, the events after it repeat. */
+  async snapshot(orgId: string): Promise<Snapshot> {
+    const path = `/orgs/${encodeURIComponent(orgId)}/snapshot`;
+    const first = await this.request<Snapshot>("GET", path);
+    const [workspaces, chats] = [[...first.workspaces], [...first.chats]];
+    let next: string | null = first.next_workspace;
+    while (next) {
+      const page: SnapshotPage = await this.request<SnapshotPage>("GET", `${path}?after=${encodeURIComponent(next)}`);
+      workspaces.push(...page.workspaces);
+      chats.push(...page.chats);
+      next = page.next_workspace;
+    }
+    return { ...first, workspaces, chats, next_workspace: null };
   }
 
   /** Messages and delegations of a workspace's chat, newest page first. `before`: sequence number of a line. */
@@ -123,15 +135,18 @@ export class Api {
     workspaceId: string,
     clientId: string,
     words: string,
-    files: readonly Attachment[] = [],
-    choice: Choice | null = null,
+    { files = [], choice = null, when = "queue" }: { files?: readonly Attachment[]; choice?: Choice | null; when?: "queue" | "steer" } = {},
   ): Promise<unknown> {
     const said = words === "" ? [] : [{ kind: "text", text: words }];
     const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
-    const metadata = choice === null ? {} : { metadata: { option_of: choice.of, option: choice.option } };
-    const message = { role: "user", messageId: clientId, parts, ...metadata };
+    const metadata = { ...(choice === null ? {} : { option_of: choice.of, option: choice.option }), ...(when === "queue" ? {} : { when }) };
+    const message = { role: "user", messageId: clientId, parts, ...(Object.keys(metadata).length === 0 ? {} : { metadata }) };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
     return this.request("POST", `${workspacePath(workspaceId)}/a2a`, call);
+  }
+
+  stopTurn(workspaceId: string, activityId: string): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/live/stop`, { activity_id: activityId });
   }
 
   markRead(workspaceId: string, seq: number): Promise<unknown> {
@@ -227,6 +242,10 @@ export class Api {
     return this.request("POST", `${workspacePath(workspaceId)}/${how}`, {});
   }
 
+  endLimit(workspaceId: string): Promise<unknown> {
+    return this.request("DELETE", `${workspacePath(workspaceId)}/limit`, {});
+  }
+
   removeWorkspace(workspaceId: string, name: string): Promise<unknown> {
     return this.request("DELETE", `${workspacePath(workspaceId)}?confirm=true&name=${encodeURIComponent(name)}`, {});
   }
@@ -295,6 +314,18 @@ export class Api {
     };
   }
 
+  /** The machines with a runner, what is installed there, and the agents that they run. */
+  runners(orgId: string): Promise<RunnerView[]> {
+    return this.request<RunnerView[]>("GET", runners(orgId));
+  }
+
+  /** Request something of a runner, and wait a while for the outcome. */
+  async requestRunner(orgId: string, runnerId: string, wanted: RequestRunnerBody): Promise<RunnerRequestView> {
+    const requests = `${runners(orgId)}/${encodeURIComponent(runnerId)}/requests`;
+    const made = await this.request<RunnerRequestView>("POST", requests, wanted);
+    return this.request<RunnerRequestView>("GET", `${requests}/${encodeURIComponent(made.id)}?wait=10`);
+  }
+
   /** The hosts that an agent can run in. */
   hosts(): Promise<HostRow[]> {
     return this.request<HostRow[]>("GET", "/hosts");
@@ -316,7 +347,7 @@ export class Api {
   }
 
   private checkOpen(): void {
-    if (this.closed) throw new NoResponseError("The page had been left before this was sent.");
+    if (this.closed) throw new NoResponseError("The page was closed before this was sent.");
   }
 
   private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
@@ -328,14 +359,14 @@ export class Api {
     try {
       return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS) });
     } catch {
-      throw new NoResponseError("The server did not answer.");
+      throw new NoResponseError("The server did not respond.");
     }
   }
 
   private refusal(path: string, status: number, answer: unknown): ApiError {
     if (status === 401 && path !== "/login" && path !== "/session") this.onUnauthorized();
     const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
-    return new ApiError(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`), answer);
+    return new ApiError(status, text(answer, "code"), sentence(words ?? `The server responded with status ${status}.`), answer);
   }
 }
 
@@ -361,8 +392,12 @@ function approvalsOf(answer: unknown): Approval[] {
 
 function known(answer: unknown): Approval {
   const found = approvalOf(answer);
-  if (found === null) throw new NoResponseError("The server answered with something that this page does not know. Load the page again.");
+  if (found === null) throw new NoResponseError("The server sent a response that this page cannot read. Reload the page.");
   return found;
+}
+
+function runners(orgId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/runners`;
 }
 
 function people(orgId: string): string {
@@ -376,5 +411,5 @@ function personOf(row: unknown): Person | null {
 
 /** Return the error as a sentence for people. */
 export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : "The server did not answer.";
+  return error instanceof Error ? error.message : "The server did not respond.";
 }

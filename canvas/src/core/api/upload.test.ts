@@ -62,7 +62,7 @@ test("a file goes out as a form, says who sends it, and comes back with its name
 
 test.each([
   [413, '{"error":"this file is larger than 5 bytes.","code":"file_too_large"}', "This file is larger than 5 bytes."],
-  [502, "<html>", "The server answered with status 502."],
+  [502, "<html>", "The server responded with status 502."],
 ])("a refusal with status %i is told in the server's words", async (status, body, words) => {
   const { wire, done } = started();
   wire.answer(status, body);

@@ -38,8 +38,8 @@ export function upload(path: string, file: File, { onProgress, signal }: UploadO
         reject(error instanceof Error ? error : new NoResponseError());
       }
     };
-    request.onerror = () => reject(new NoResponseError("The server did not answer."));
-    request.onabort = () => reject(signal.aborted ? new UploadCancelledError("You stopped it.") : new NoResponseError("The server did not answer."));
+    request.onerror = () => reject(new NoResponseError("The server did not respond."));
+    request.onabort = () => reject(signal.aborted ? new UploadCancelledError("You cancelled the upload.") : new NoResponseError("The server did not respond."));
     request.onloadend = () => {
       clearTimeout(quiet);
       signal.removeEventListener("abort", stop);
@@ -57,11 +57,11 @@ export function upload(path: string, file: File, { onProgress, signal }: UploadO
 
 function parseResponse(request: XMLHttpRequest): Attachment {
   const answer = parseJson(request.responseText);
-  const words = text(answer, "error") ?? `The server answered with status ${request.status}.`;
+  const words = text(answer, "error") ?? `The server responded with status ${request.status}.`;
   if (request.status >= 400) throw new ApiError(request.status, text(answer, "code"), sentence(words));
   const file = list(answer, "files")[0];
   const uri = text(file, "uri");
-  if (uri === null) throw new NoResponseError("The server did not answer.");
+  if (uri === null) throw new NoResponseError("The server did not respond.");
   return { name: text(file, "name") ?? "file", size: number(file, "size"), uri, type: text(file, "mimeType") };
 }
 

@@ -20,7 +20,7 @@ class Line {
 }
 
 const states = (outbox: Outbox): string[] => outbox.entries.get().map((each) => `${each.text} ${each.state}`);
-const OFFLINE: SendResult = { ok: false, reason: "The server did not answer.", again: true };
+const OFFLINE: SendResult = { ok: false, reason: "The server did not respond.", again: true };
 const REFUSED: SendResult = { ok: false, reason: "The inbox is full.", again: false };
 
 test("a message is there before the server answers, and stored when it did", async () => {

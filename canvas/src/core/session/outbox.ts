@@ -6,6 +6,9 @@ import { list, members, number, text } from "../state/json";
 import { createStore, type Store } from "../store/store";
 import type { KeyValueStorage } from "../store/browserStorage";
 
+/** While the agent works on another message: after its turn, or into it. */
+export type MessageTiming = "queue" | "steer";
+
 export interface UnsentMessage {
   clientId: string;
   workspaceId: string;
@@ -14,6 +17,7 @@ export interface UnsentMessage {
   files: readonly Attachment[];
   /** The chosen option of an agent's question. */
   choice: Choice | null;
+  when: MessageTiming;
   at: string;
   state: "sending" | "stored" | "not_sent";
   /** Why it was not sent, as a sentence for people. */
@@ -31,9 +35,10 @@ export interface NewMessage {
   words: string;
   files?: readonly Attachment[];
   choice?: Choice | null;
+  when?: MessageTiming;
 }
 
-export const LEFT_BEHIND = "The page was closed before the server had confirmed it.";
+export const LEFT_BEHIND = "The page was closed before the server confirmed this message.";
 
 export class Outbox {
   readonly entries: Store<readonly UnsentMessage[]>;
@@ -51,8 +56,8 @@ export class Outbox {
   }
 
   /** Show the message, store it and send it. Resolves with the result. */
-  add({ workspaceId, words, files = [], choice = null }: NewMessage, now: string, clientId: string): Promise<SendResult> {
-    return this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
+  add({ workspaceId, words, files = [], choice = null, when = "queue" }: NewMessage, now: string, clientId: string): Promise<SendResult> {
+    return this.deliver({ clientId, workspaceId, text: words, files, choice, when, at: now, state: "sending", reason: null, again: false });
   }
 
   /** A file of the message is uploaded; a retry does not upload it again. */
@@ -154,7 +159,8 @@ function parse(stored: string | null): UnsentMessage | null {
     const [of, option] = [text(value, "choice", "of"), number(value, "choice", "option")];
     const choice = of === null || option === null ? null : { of, option };
     const again = members(value)?.["again"] === true;
-    return { clientId, workspaceId, text: words, files, choice, at, state, reason: text(value, "reason"), again };
+    const when = text(value, "when") === "steer" ? "steer" : "queue";
+    return { clientId, workspaceId, text: words, files, choice, when, at, state, reason: text(value, "reason"), again };
   } catch {
     return null;
   }

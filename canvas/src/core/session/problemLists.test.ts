@@ -7,14 +7,14 @@ import { RETRY_MS, ProblemLists } from "./problemLists";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const lost = (): Promise<never> => Promise.reject(new NoResponseError("The server did not answer."));
+const lost = (): Promise<never> => Promise.reject(new NoResponseError("The server did not respond."));
 const after = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 test("a reading that failed is told, and tried once more after a while", async () => {
   const load = vi.fn().mockImplementationOnce(lost).mockResolvedValue(NO_PROBLEMS);
   const stuck = new ProblemLists(load, () => 7);
   await stuck.read();
-  expect(stuck.status.get()).toEqual({ readAt: null, problem: "The server did not answer." });
+  expect(stuck.status.get()).toEqual({ readAt: null, problem: "The server did not respond." });
   await after(RETRY_MS - 1);
   expect(load).toHaveBeenCalledTimes(1);
   await after(1);
@@ -45,7 +45,7 @@ test("what is stopped asks no more, also if its last answer comes late", async (
   const stuck = new ProblemLists(load, () => 7);
   void stuck.read();
   stuck.stop();
-  refuse(new NoResponseError("The server did not answer."));
+  refuse(new NoResponseError("The server did not respond."));
   await after(RETRY_MS * 10);
   await stuck.read();
   expect(load).toHaveBeenCalledTimes(1);

@@ -13,11 +13,13 @@ import { applyAll } from "../state/apply";
 import { throttledStore } from "../store/throttledStore";
 import { ofHistory, type DelegationStatus } from "../state/delegations";
 import { readUpTo } from "../state/lines";
+import { NO_LIVE_TURNS, withLiveTurns, type LiveTurns } from "../state/liveTurns";
 import { Drafts } from "./drafts";
+import { EndedTurns } from "./endedTurns";
 import { foldsStore, type Folds } from "./folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "../state/model";
 import { ChosenFiles } from "./chosenFiles";
-import { Outbox, type SendResult, type UnsentMessage } from "./outbox";
+import { Outbox, type MessageTiming, type SendResult, type UnsentMessage } from "./outbox";
 import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
 import { seenProblemsStore, type SeenProblems } from "./seenProblems";
@@ -58,10 +60,15 @@ export class SessionController {
   readonly problemLists: ProblemLists;
   /** Counts changes of the organisation's members. */
   readonly peopleChanges: Store<number> = createStore(0);
+  /** Counts changes of runners and their agents. */
+  readonly runnerChanges: Store<number> = createStore(0);
   /** Counts changes of instruction templates. */
   readonly templateChanges: Store<number> = createStore(0);
   /** The last events about threads; empty: some may have been missed. Views of threads read and keep what they show. */
   readonly threadEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
+  /** What agents do in turns at the moment. */
+  readonly liveTurns: Store<LiveTurns> = createStore<LiveTurns>(NO_LIVE_TURNS);
+  private readonly endedTurns = new EndedTurns(this.liveTurns);
   /** The workspace that was created last, with its token until that is hidden: the server does not return it twice. */
   readonly createdWorkspace: Store<CreatedWorkspace | null> = createStore<CreatedWorkspace | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
@@ -134,6 +141,7 @@ export class SessionController {
     this.readMarks.stop();
     this.problemLists.stop();
     this.decisions.stop();
+    this.endedTurns.stop();
     this.tabs.close();
     this.api.close();
     this.createdWorkspace.set(null);
@@ -145,12 +153,12 @@ export class SessionController {
 
   /** Send text, and the files chosen for this chat. On return the message is stored; the promise resolves with the result of
    * sending. */
-  sendMessage(workspaceId: string, words: string): Promise<SendResult> {
+  sendMessage(workspaceId: string, words: string, when: MessageTiming = "queue"): Promise<SendResult> {
     const clientId = newId();
     const held = this.chosenFiles.take(workspaceId);
     this.uploads.add(clientId, held);
     const files = held.map(({ name, size, type }) => ({ name: cleanFileName(name), size, uri: null, type }));
-    return this.outbox.add({ workspaceId, words, files }, new Date().toISOString(), clientId);
+    return this.outbox.add({ workspaceId, words, files, when }, new Date().toISOString(), clientId);
   }
 
   /** Choose an option of an agent's question: sends a message with its text. */
@@ -241,6 +249,11 @@ export class SessionController {
     this.tabs.post({ kind: "logged_out" });
   }
 
+  /** Request that a running turn stops. Its agent gets the request at once. */
+  async stopTurn(workspaceId: string, activityId: string): Promise<void> {
+    await this.api.stopTurn(workspaceId, activityId);
+  }
+
   /** Move an agent with all its reports. Shown at once, and reverted if the server rejects it. */
   async moveWorkspace(id: string, parentId: string | null): Promise<void> {
     const node = this.data.get()?.orgNodes.get(id);
@@ -269,6 +282,7 @@ export class SessionController {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
     this.threadEvents.set([]);
+    this.liveTurns.set(NO_LIVE_TURNS); // the server sends those that still run
     void this.outbox.retryDisconnected((entry) => this.uploads.missing(entry).length === 0);
     void this.problemLists.read();
     void this.decisions.readWaiting(Date.now);
@@ -303,10 +317,13 @@ export class SessionController {
   private receiveEvents(frames: readonly EventFrame[]): void {
     const state = this.data.get();
     if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
+    this.liveTurns.update((turns) => withLiveTurns(turns, frames));
+    this.endedTurns.forgetLater();
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
     if (frames.some((frame) => changesProblems(frame, this.problemLists.problems.get()))) void this.problemLists.read();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
+    if (frames.some((frame) => frame.event === "RUNNERS_CHANGED")) this.runnerChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
     if (threads.length > 0) this.threadEvents.set(threads);
@@ -334,12 +351,12 @@ export class SessionController {
   }
 
   private async deliver(entry: UnsentMessage): Promise<SendResult> {
-    const { clientId, workspaceId, text, choice } = entry;
+    const { clientId, workspaceId, text, choice, when } = entry;
     const missing = this.uploads.missing(entry);
     if (missing.length > 0) return { ok: false, reason: missingFilesText(missing), again: false };
     try {
       const files = await this.uploads.send(entry, (place, file) => this.outbox.recordUpload(clientId, place, file));
-      await this.api.send(workspaceId, clientId, text, files, choice);
+      await this.api.send(workspaceId, clientId, text, { files, choice, when });
       this.uploads.drop(clientId);
       return { ok: true };
     } catch (error) {
@@ -360,5 +377,5 @@ export class SessionController {
 /** Error text for files that were chosen on a closed page or in another tab. */
 function missingFilesText(names: readonly string[]): string {
   const shown = names.map((name) => `“${name}”`).join(", ");
-  return `This page does not have ${shown}: a file stays only in the page where it was chosen. Discard this message, and attach it again.`;
+  return `This page no longer has ${shown}: attached files are kept only until their page is closed. Discard this message and attach the files again.`;
 }

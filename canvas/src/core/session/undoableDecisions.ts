@@ -192,15 +192,15 @@ export class UndoableDecisions {
 /** Why a decision is not sent any more: the approval was decided meanwhile. */
 function obsoleteText({ approval, answer }: PendingDecision, now: Approval | undefined): string | null {
   if (now === undefined) return null;
-  if (!isPending(now)) return "It was not open any more: nothing was sent.";
+  if (!isPending(now)) return "The request is no longer open, so nothing was sent.";
   const hasMoved = now.holder.kind !== approval.holder.kind || now.holder.id !== approval.holder.id;
-  return answer.verdict === "escalate" && hasMoved ? "It has gone on meanwhile: nothing was sent." : null;
+  return answer.verdict === "escalate" && hasMoved ? "The request was escalated meanwhile, so nothing was sent." : null;
 }
 
 function resultText(all: readonly PendingDecision[], problems: readonly (string | null)[]): string {
   const [first, wrong] = [all[0], problems.filter((each) => each !== null)];
-  if (first !== undefined && all.length === 1) return wrong[0] === undefined ? `${VERDICT_TEXTS[first.answer.verdict]}: ${first.approval.action}` : `The answer was not taken: ${wrong[0]}`;
-  return wrong.length === 0 ? `All ${all.length} answers were taken` : `${wrong.length} of ${all.length} answers were not taken`;
+  if (first !== undefined && all.length === 1) return wrong[0] === undefined ? `${VERDICT_TEXTS[first.answer.verdict]}: ${first.approval.action}` : `The decision was rejected: ${wrong[0]}`;
+  return wrong.length === 0 ? `All ${all.length} decisions were accepted` : `${wrong.length} of ${all.length} decisions were rejected`;
 }
 
-const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked" };
+const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Escalated", more_info: "Question sent" };

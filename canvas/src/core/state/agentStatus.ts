@@ -8,6 +8,7 @@ export type AgentStatus =
   | "waiting"
   | "degraded"
   | "asking"
+  | "limited"
   | "working"
   | "online"
   | "paused"
@@ -22,6 +23,7 @@ export const PRECEDENCE: readonly AgentStatus[] = [
   "waiting",
   "degraded",
   "asking",
+  "limited",
   "working",
   "online",
   "paused",
@@ -33,9 +35,10 @@ export const PRECEDENCE: readonly AgentStatus[] = [
 
 export const STATUS_TEXTS: Readonly<Record<AgentStatus, string>> = {
   failed: "Failed",
-  waiting: "Needs a person",
+  waiting: "Waiting for a person",
   degraded: "Degraded",
-  asking: "Needs leave",
+  asking: "Needs approval",
+  limited: "Limited",
   working: "Working",
   online: "Online",
   paused: "Paused",
@@ -55,8 +58,13 @@ const BY_WIRE_STATUS: Readonly<Record<string, AgentStatus>> = {
   offline: "offline",
 };
 
+/** What the shown status depends on. */
+export type StatusFields = Pick<Workspace, "status" | "active_tasks" | "current_task" | "limited_until">;
+
 /** An unknown status maps to offline: nothing shows that the agent is connected. */
-export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): AgentStatus {
+export function statusOf(workspace: StatusFields): AgentStatus {
+  // An event ends the limit. An agent that is not there is shown as such: no work goes on when its limit ends.
+  if (workspace.limited_until !== null && (workspace.status === "online" || workspace.status === "degraded")) return "limited";
   if (workspace.status === "online") {
     return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
   }
@@ -64,7 +72,7 @@ export function statusOf(workspace: Pick<Workspace, "status" | "active_tasks" | 
 }
 
 /** The shown status: an agent with a pending approval is not shown as working, whatever its last heartbeat says. */
-export function shownStatus(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, pendingApproval: PendingApproval | undefined): AgentStatus {
+export function shownStatus(workspace: StatusFields, pendingApproval: PendingApproval | undefined): AgentStatus {
   const status = statusOf(workspace);
   return pendingApproval !== undefined && rankOf(pendingApproval) < rankOf(status) ? pendingApproval : status;
 }
@@ -75,7 +83,7 @@ export function isSilent(status: AgentStatus): boolean {
 }
 
 /** The current task of a connected agent. */
-export function taskOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): string | null {
+export function taskOf(workspace: StatusFields): string | null {
   return isSilent(statusOf(workspace)) ? null : workspace.current_task;
 }
 

@@ -30,7 +30,7 @@ const TALK: readonly Verb[] = [
 ];
 const A = fc.constant("a");
 const obligation: fc.Arbitrary<Verb> = fc.oneof(
-  fc.record({ verb: fc.constantFrom("decline" as const, "be_late" as const, "send_draft" as const, "drop_draft" as const, "forget" as const), id: A, at: fc.nat(9) }),
+  fc.record({ verb: fc.constantFrom("decline" as const, "be_late" as const, "fail" as const, "send_draft" as const, "drop_draft" as const, "forget" as const), id: A, at: fc.nat(9) }),
   fc.record({ verb: fc.constant("draft" as const), id: A, at: fc.nat(9), text: WORDS }),
   fc.record({ verb: fc.constant("peer_asks" as const), id: A }),
   fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: A, text: WORDS }),

@@ -318,11 +318,17 @@ const CHANGES = new Map<string, Change>([
   ],
   ["WORKSPACE_PAUSED", someMembers(() => ({ status: "paused" }))],
   ["WORKSPACE_HIBERNATED", someMembers(() => ({ status: "hibernated" }))],
+  [
+    "WORKSPACE_LIMITED",
+    someMembers((payload) => ({ limited_until: text(payload, "limited_until"), limit_reason: text(payload, "limit_reason") })),
+  ],
+  ["WORKSPACE_LIMIT_ENDED", someMembers(() => ({ limited_until: null, limit_reason: null }))],
   // Each member of a team gets its own event.
   ["WORKSPACE_EXPANDED", ignore],
   ["WORKSPACE_COLLAPSED", ignore],
   ["EXTERNAL_CREDENTIALS_ROTATED", ignore],
   ["PEOPLE_CHANGED", ignore],
+  ["RUNNERS_CHANGED", ignore],
   ["AGENT_CARD_UPDATED", someMembers((payload) => ({ agent_card: payload["agent_card"] ?? null }))],
   [
     "TASK_UPDATED",
@@ -341,6 +347,7 @@ const CHANGES = new Map<string, Change>([
       current_task: "current_task" in payload ? text(payload, "current_task") : known.current_task,
     })),
   ],
+  ["LIVE_TURN", ignore], // in a store of its own: it changes ten times a second
   ["USER_MESSAGE", line(lineOfUserEvent)],
   ["AGENT_MESSAGE", line(lineOfAgentEvent)],
   ["MESSAGE_TICK", messagesTicked],

@@ -1,6 +1,7 @@
 /** Delegations. History, snapshots and live events each contain a part; merging them gives the same result in any order,
  * late or repeated. An ended delegation stays ended. */
 
+import { withoutTerminalCodes } from "../text/terminal";
 import type { DelegationItem, EventFrame, DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 import { list, number, text } from "./json";
 
@@ -309,7 +310,8 @@ export function cutReply(reply: string): string {
 
 /** The shown beginning of a task, with an ellipsis where there may be more. */
 export function shownTask(task: string): string {
-  return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? task : `${task}…`;
+  const words = withoutTerminalCodes(task);
+  return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? words : `${words}…`;
 }
 
 function isWholePreview(reply: string): boolean {
@@ -334,6 +336,8 @@ type StateInput = Pick<Delegation, "status" | "phase" | "reason" | "takenAt" | "
 
 /** The last heartbeat of the agent. */
 export interface Heartbeat {
+  /** A limit of its vendor keeps the agent from working until then. */
+  limited_until?: string | null;
   current_task: string | null;
   active_tasks: number;
   last_heard_at: string | null;
@@ -361,6 +365,7 @@ function isClaimed({ phase }: StateInput): boolean {
 }
 
 export function isStuck(one: StateInput, target: Heartbeat | undefined, now: number, stuckSeconds: number): boolean {
+  if (target?.limited_until != null) return false; // it goes on at a known time
   return one.takenAt !== null && isClaimed(one) && now - Date.parse(lastActivity(one, target)) > stuckSeconds * 1_000;
 }
 

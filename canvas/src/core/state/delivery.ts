@@ -2,9 +2,9 @@
 
 import type { Chat, Delivery, Line, Workspace } from "./model";
 import { isSilent, statusOf } from "./agentStatus";
-import { duration } from "../text/time";
+import { duration, until } from "../text/time";
 
-const ORDER: readonly Delivery[] = ["stored", "handed_over", "dead", "acked"];
+const ORDER: readonly Delivery[] = ["stored", "in_inbox", "handed_over", "dead", "acked"];
 
 /** An unknown state counts as stored: the message came from the store. */
 export function deliveryOf(word: string | null | undefined): Delivery {
@@ -42,10 +42,11 @@ export function withDeliveryStep(chat: Chat, step: DeliveryStep): Chat {
 export function waitReason(workspace: Workspace, now: number): string | null {
   const status = statusOf(workspace);
   if (status === "paused") return "the agent is paused";
-  if (status === "hibernated") return "the agent sleeps";
+  if (workspace.limited_until !== null) return `the agent is limited until ${until(workspace.limited_until, now)}`;
+  if (status === "hibernated") return "the agent is hibernated";
   if (isSilent(status)) {
     const heard = workspace.last_heard_at;
-    return heard === null ? "no agent has come yet" : `no sign of life for ${duration(heard, now)}`;
+    return heard === null ? "no agent has connected yet" : `no activity for ${duration(heard, now)}`;
   }
   return workspace.active_tasks >= workspace.max_concurrent_tasks ? "the agent is busy" : null;
 }

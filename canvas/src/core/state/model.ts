@@ -19,7 +19,7 @@ export interface OrgNode {
 }
 
 /** Delivery state of a person's message. */
-export type Delivery = "stored" | "handed_over" | "acked" | "dead";
+export type Delivery = "stored" | "in_inbox" | "handed_over" | "acked" | "dead";
 
 export interface Line {
   id: string;

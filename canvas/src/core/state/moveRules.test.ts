@@ -38,10 +38,10 @@ test("the words say who is in the way", () => {
   server.do({ verb: "create", id: "b", parent: "a" });
   const { orgNodes } = applySnapshot(null, server.snapshot());
   const why = (id: string, target: string | null): string | null => refusalOfMove(buildTree(orgNodes), orgNodes, id, target);
-  expect(why("a", "b")).toBe("Agent b is below Agent a: that would be a circle.");
-  expect(why("b", "b")).toBe("Agent b cannot answer to itself.");
-  expect(why("b", "a")).toBe("Agent b answers to Agent a already.");
-  expect(why("a", null)).toBe("Agent a is at the top already.");
+  expect(why("a", "b")).toBe("Agent a cannot report to Agent b, which is below it.");
+  expect(why("b", "b")).toBe("Agent b cannot report to itself.");
+  expect(why("b", "a")).toBe("Agent b already reports to Agent a.");
+  expect(why("a", null)).toBe("Agent a is already at the top level.");
   expect(why("b", null)).toBeNull();
 });
 

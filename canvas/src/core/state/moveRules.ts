@@ -6,9 +6,9 @@ import { ancestorsOf, childrenOf, type Tree } from "./tree";
 /** Why an agent cannot be moved there, as a sentence; null if it can. `target` null: the top. */
 export function refusalOfMove(tree: Tree, nodes: ReadonlyMap<string, OrgNode>, id: string, target: string | null): string | null {
   const name = (of: string): string => nodes.get(of)?.name ?? "That agent";
-  if (target === id) return `${name(id)} cannot answer to itself.`;
-  if ((tree.parent.get(id) ?? null) === target) return target === null ? `${name(id)} is at the top already.` : `${name(id)} answers to ${name(target)} already.`;
-  if (target !== null && ancestorsOf(tree, target).includes(id)) return `${name(target)} is below ${name(id)}: that would be a circle.`;
+  if (target === id) return `${name(id)} cannot report to itself.`;
+  if ((tree.parent.get(id) ?? null) === target) return target === null ? `${name(id)} is already at the top level.` : `${name(id)} already reports to ${name(target)}.`;
+  if (target !== null && ancestorsOf(tree, target).includes(id)) return `${name(id)} cannot report to ${name(target)}, which is below it.`;
   return null;
 }
 

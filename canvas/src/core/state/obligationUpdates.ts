@@ -10,7 +10,7 @@ export interface ObligationUpdate {
   seq: number;
   first: number;
   last: number;
-  what: ObligationState | "handed_over" | "acked" | "drafted" | "undrafted" | "forgotten";
+  what: ObligationState | "in_inbox" | "handed_over" | "acked" | "failed" | "drafted" | "undrafted" | "forgotten";
   reason: string | null;
 }
 
@@ -24,8 +24,8 @@ export function obligationStateOf(word: string): ObligationState {
 }
 
 /** Whether a tick concerns obligations. */
-export function isObligationTick(tick: string): tick is ObligationState | "handed_over" | "acked" | "forgotten" {
-  return tick === "handed_over" || tick === "acked" || tick === "forgotten" || ORDER.some((each) => each === tick);
+export function isObligationTick(tick: string): tick is ObligationState | "in_inbox" | "handed_over" | "acked" | "failed" | "forgotten" {
+  return tick === "in_inbox" || tick === "handed_over" || tick === "acked" || tick === "failed" || tick === "forgotten" || ORDER.some((each) => each === tick);
 }
 
 export function isSettled(state: ObligationState): boolean {
@@ -59,11 +59,12 @@ function updateLine(line: Line, { seq, what, reason }: ObligationUpdate): Line {
   // A final event is complete, apart from what the page already knows.
   const whole = known !== null && (what === "answered" || what === "declined") ? line.complete : false;
   if (what === "forgotten") return line;
-  if (what === "handed_over" || what === "drafted") return { ...line, lastEventSeq: seq, complete: whole };
+  if (what === "in_inbox" || what === "handed_over" || what === "drafted") return { ...line, lastEventSeq: seq, complete: whole };
   if (what === "undrafted") return known === null ? { ...line, lastEventSeq: seq, complete: whole } : { ...line, lastEventSeq: seq, complete: whole, obligation: withoutDraft(known) };
   const before = known ?? BLANK;
+  if (what === "failed") return { ...line, lastEventSeq: seq, complete: whole, obligation: isSettled(before.state) ? before : { ...before, reason } };
   const ahead = ORDER.indexOf(before.state) > ORDER.indexOf(what);
-  const next = ahead ? before : { ...before, state: what, reason: what === "declined" ? reason : before.reason };
+  const next = ahead ? before : { ...before, state: what, reason: isSettled(what) ? reason : before.reason };
   return { ...line, lastEventSeq: seq, complete: whole, obligation: isSettled(next.state) ? { ...next, draft: null } : next };
 }
 

@@ -7,7 +7,7 @@ export interface Obligation {
   dueAt: string | null;
   /** An answer that the agent wrote and did not send. */
   draft: string | null;
-  /** Why the agent declined. */
+  /** Why the agent declined, or why its work on an open message failed. */
   reason: string | null;
   /** Instructions sent with the message, as id@version. */
   template: string | null;

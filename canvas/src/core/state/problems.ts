@@ -95,7 +95,7 @@ export function changesProblems({ event, workspace_id, payload }: EventFrame, { 
   return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
 }
 
-const TAKES = new Set(["handed_over", "acked"]);
+const TAKES = new Set(["in_inbox", "handed_over", "acked"]);
 const ENDS = new Set(["answered", "declined", "forgotten"]);
 
 export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Problems): number {
@@ -104,8 +104,8 @@ export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Pr
 
 /** Shown when no problem is known. `problem`: why the lists could not be read. */
 export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
-  if (problem !== null) return "What needs you could not be read";
-  return readAt === null ? "Reading what needs you…" : "Nothing needs you";
+  if (problem !== null) return "Could not check for problems";
+  return readAt === null ? "Checking for problems…" : "You’re all caught up";
 }
 
 export function unansweredOf(row: unknown): UnansweredMessage | null {
@@ -171,8 +171,8 @@ export function chainOf(row: unknown): MessageChain | null {
 
 const REASONS: Readonly<Record<string, string>> = {
   unreachable: "The agent could not be reached",
-  expired: "Nobody took it in time",
-  refused: "The agent refused it",
+  expired: "The agent did not pick it up in time",
+  refused: "The agent rejected it",
 };
 
 /** Why a message became a dead letter; an unknown reason is shown as received. */
@@ -181,28 +181,30 @@ export function reasonText(reason: string): string {
 }
 
 /** Why messages are unclaimed, and what to do about it. */
-export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
+export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "limited_until" | "last_heard_at">): string {
   const status = statusOf(workspace);
-  if (isSilent(status) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
+  if (isSilent(status) && workspace.last_heard_at === null) return "No agent has connected yet. Connect one";
   switch (status) {
     case "paused":
-      return "The agent is paused, and gets nothing until it is resumed";
+      return "The agent is paused and receives no messages. Resume it";
+    case "limited":
+      return "The agent has reached a limit of its vendor and works again when it ends. To try now, end the limit";
     case "hibernated":
-      return "The agent hibernates, and nobody has started it. Start it, or resume it";
+      return "The agent is hibernated and was not started. Start it, or resume it";
     case "provisioning":
     case "offline":
     case "awaiting":
-      return "The agent is offline. Start it, or connect it anew";
+      return "The agent is offline. Start it, or connect it again";
     case "failed":
-      return "The agent has failed. See what it says, and start it anew";
+      return "The agent has failed. Check its output and restart it";
     default:
-      return "The agent is online but does not take its mail. Start it anew, and see that mail reaches it the way it is set to";
+      return "The agent is online but does not pick up messages. Restart it, and check its delivery mode";
   }
 }
 
 export function chainText({ reason, hops, messages }: MessageChain): string {
-  if (reason === "hops") return `It was passed on ${hops} times`;
-  if (reason === "messages") return `It has come to ${messages.toLocaleString("en-GB")} messages`;
-  if (reason === "pingpong") return "Two agents only thank each other";
+  if (reason === "hops") return `Forwarded ${hops} times`;
+  if (reason === "messages") return `Reached ${messages.toLocaleString("en-GB")} messages`;
+  if (reason === "pingpong") return "Two agents keep thanking each other";
   return reason;
 }

@@ -218,6 +218,7 @@ function itemOf(row: Row): Omit<TimelineDelegation, "kind"> {
     parent_id: row.parent?.id ?? null,
     root_id: rootOf(row).id,
     depth: depthOf(row),
+    target_limited_until: null,
     retry_of: row.retryOf,
     recorded: false,
     progress: row.progress,

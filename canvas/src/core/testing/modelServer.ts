@@ -42,6 +42,8 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
     instruction_shape: null,
     reply_seconds: null,
     send_drafts: false,
+    limited_until: null,
+    limit_reason: null,
     current_task: null,
     last_heard_at: null,
     ...part,
@@ -53,6 +55,8 @@ export type Verb =
   | { verb: "rename"; id: string; name: string }
   | { verb: "move"; id: string; parent: string | null }
   | { verb: "pause" | "hibernate"; id: string }
+  | { verb: "limit"; id: string; until: string; reason: string }
+  | { verb: "end_limit"; id: string }
   | { verb: "online"; id: string }
   | { verb: "degrade"; id: string }
   | { verb: "silence"; id: string }
@@ -99,6 +103,12 @@ export class ModelServer {
         this.change(row, { status: pausing ? "paused" : "hibernated" });
         return this.emit(pausing ? "WORKSPACE_PAUSED" : "WORKSPACE_HIBERNATED", row.id, { previous_status: row.status });
       }
+      case "limit":
+        this.change(row, { limited_until: what.until, limit_reason: what.reason });
+        return this.emit("WORKSPACE_LIMITED", row.id, { limited_until: what.until, limit_reason: what.reason });
+      case "end_limit":
+        this.change(row, { limited_until: null, limit_reason: null });
+        return this.emit("WORKSPACE_LIMIT_ENDED", row.id, { ended_by: "time" });
       case "online":
         this.change(row, { status: "online", delivery_mode: "poll", last_heard_at: this.next() });
         return this.emit("WORKSPACE_ONLINE", row.id, { delivery_mode: "poll" });
@@ -133,6 +143,7 @@ export class ModelServer {
         return this.obligations.open(row.id, this.lastSeq(row.id) + 1, `p${this.seq}`);
       case "decline":
       case "be_late":
+      case "fail":
       case "draft":
       case "send_draft":
       case "drop_draft":
@@ -168,6 +179,7 @@ export class ModelServer {
         const head = last && { id: last.id, role: last.role, content: oneLineOf(last.content), timestamp: last.timestamp, seq: last.seq };
         return head ? [{ workspace_id, unread, read_seq: 0, last: head }] : [];
       }),
+      next_workspace: null,
       unanswered: this.obligations.unanswered(),
       delegations: this.delegations.open(),
       refusals: [],

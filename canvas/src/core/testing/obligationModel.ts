@@ -3,7 +3,7 @@
 import type { ChatObligation, SnapshotUnanswered } from "../wire";
 
 export type ObligationVerb =
-  | { verb: "decline" | "be_late" | "send_draft" | "drop_draft" | "forget"; id: string; at: number }
+  | { verb: "decline" | "be_late" | "fail" | "send_draft" | "drop_draft" | "forget"; id: string; at: number }
   | { verb: "draft"; id: string; at: number; text: string }
   | { verb: "peer_asks"; id: string };
 
@@ -47,6 +47,7 @@ export class ObligationModel {
     const fits: Record<typeof what.verb, (duty: Obligation) => boolean> = {
       decline: (duty) => duty.closed === null,
       be_late: (duty) => duty.closed === null && !duty.overdue,
+      fail: (duty) => duty.closed === null,
       draft: (duty) => duty.closed === null,
       send_draft: (duty) => duty.closed === null && duty.draft !== null,
       drop_draft: (duty) => duty.closed === null && duty.draft !== null,
@@ -63,6 +64,9 @@ export class ObligationModel {
       case "be_late":
         duty.overdue = true;
         return [tick(duty, seq, "overdue"), { event: "MESSAGE_OVERDUE", seq, activityId: duty.activityId, payload: {} }];
+      case "fail":
+        duty.reason = "exit code 3";
+        return [tick(duty, seq, "failed", duty.reason)];
       case "draft":
         duty.draft = what.text;
         return [tick(duty, seq, "answered_outside"), drafted("kept")];

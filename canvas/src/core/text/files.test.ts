@@ -33,7 +33,7 @@ test("a long name loses its middle, and keeps what says which kind of file it is
 test("what cannot be sent is told before it is sent", () => {
   const limits = { fileBytes: 1_000_000, files: 2 };
   expect(fileProblem({ size: 1_000_000 }, 1, limits)).toBeNull();
-  expect(fileProblem({ size: 1_000_001 }, 0, limits)).toBe("too large: 1.0 MB of at most 1.0 MB");
-  expect(fileProblem({ size: 0 }, 2, limits)).toBe("one too many: a message takes 2 files");
+  expect(fileProblem({ size: 1_000_001 }, 0, limits)).toBe("too large (1.0 MB, limit 1.0 MB)");
+  expect(fileProblem({ size: 0 }, 2, limits)).toBe("too many files (limit 2)");
   expect(fileProblem({ size: 1e12 }, 99, null)).toBeNull();
 });

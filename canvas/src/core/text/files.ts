@@ -1,6 +1,6 @@
 /** File names for display, and upload limits. Pure. */
 
-import { plural, sizeText } from "./strings";
+import { sizeText } from "./strings";
 
 /** Upload limits of the server. */
 export interface UploadLimits {
@@ -28,7 +28,7 @@ export function shortFileName(name: string): string {
 /** Why a file cannot be sent, if that is known beforehand. `place`: position in its message, from 0. */
 export function fileProblem(file: { size: number }, place: number, limits: UploadLimits | null): string | null {
   if (limits === null) return null;
-  if (file.size > limits.fileBytes) return `too large: ${sizeText(file.size)} of at most ${sizeText(limits.fileBytes)}`;
-  if (place >= limits.files) return `one too many: a message takes ${plural(limits.files, "file")}`;
+  if (file.size > limits.fileBytes) return `too large (${sizeText(file.size)}, limit ${sizeText(limits.fileBytes)})`;
+  if (place >= limits.files) return `too many files (limit ${limits.files})`;
   return null;
 }

@@ -1,5 +1,7 @@
 /** Markdown as one plain line, for places without room for more. */
 
+import { withoutTerminalCodes } from "./terminal";
+
 /** Each mark and its replacement. What only looks like a mark (`2 * 3`, `snake_case`) stays. */
 const MARKS: readonly (readonly [RegExp, string])[] = [
   [/^ *```.*$/gm, " "],
@@ -14,6 +16,6 @@ const MARKS: readonly (readonly [RegExp, string])[] = [
 ];
 
 export function plainLine(text: string): string {
-  const plain = MARKS.reduce((rest, [mark, stays]) => rest.replace(mark, stays), text);
+  const plain = MARKS.reduce((rest, [mark, stays]) => rest.replace(mark, stays), withoutTerminalCodes(text));
   return plain.replace(/\s+/g, " ").trim();
 }

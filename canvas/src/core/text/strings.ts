@@ -1,5 +1,7 @@
 /** Text helpers that several views use. */
 
+import { withoutTerminalCodes } from "./terminal";
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
 }
@@ -32,7 +34,7 @@ function oneLine(text: string): string {
 
 /** The beginning of a message on one line, without Markdown. */
 export function preview(text: string): string {
-  return oneLine(text.replace(/\*\*|`+|^#+\s/gm, ""));
+  return oneLine(withoutTerminalCodes(text).replace(/\*\*|`+|^#+\s/gm, ""));
 }
 
 export function bytesOf(text: string): number {

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { absolute, brief, dayHeading, dayKey, duration, relative } from "./time";
+import { absolute, brief, dayHeading, dayKey, duration, relative, until } from "./time";
 
 const BERLIN = "Europe/Berlin";
 const at = (text: string): number => Date.parse(text);
@@ -50,6 +50,13 @@ test("the same moment is on different days in different zones", () => {
 test("the exact time names the day and the zone", () => {
   expect(absolute("2026-03-29T00:30:00Z", BERLIN)).toMatch(/^Sunday,? 29 March 2026 at 01:30:00 CET$/);
   expect(absolute("2026-03-29T01:30:00Z", BERLIN)).toMatch(/^Sunday,? 29 March 2026 at 03:30:00 CEST$/);
+});
+
+test("a later time is the time of today, else with the day", () => {
+  const now = at("2026-03-10T20:00:00Z");
+  expect(until("2026-03-10T21:05:00Z", now, BERLIN)).toBe("22:05");
+  expect(until("2026-03-10T23:05:00Z", now, BERLIN)).toBe("11 Mar, 00:05");
+  expect(until("soon", now, BERLIN)).toBe("");
 });
 
 test("lists show the time of today, else the day", () => {

@@ -27,6 +27,13 @@ export function duration(from: string, now: number): string {
   return days === 1 ? "1 day" : `${days} days`;
 }
 
+/** A later time: "14:05", and from another day on with the day. */
+export function until(at: string, now: number, zone?: string): string {
+  const time = Date.parse(at);
+  if (Number.isNaN(time)) return "";
+  return daysBetween(now, time, zone) === 0 ? clock(time, zone) : `${date(time, now, zone)}, ${clock(time, zone)}`;
+}
+
 /** "0:42", "12:05", "1:02:03", "3 days". */
 export function stopwatch(from: string, to: number): string {
   const age = to - Date.parse(from);

@@ -38,9 +38,9 @@ export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
   const toList = (): void => router.go({ view: "inbox", list, open: null });
   useLayer(toList);
   if (approval === undefined) {
-    if (problem === null) return <Notice icon="clock" title="Reading the request…" />;
+    if (problem === null) return <Notice icon="clock" title="Loading request…" />;
     return (
-      <Notice icon="search" title="This request could not be read" actions={<Button onClick={toList}>Back to the requests</Button>}>
+      <Notice icon="search" title="Could not load this request" actions={<Button onClick={toList}>Back to requests</Button>}>
         {problem}
       </Notice>
     );
@@ -49,14 +49,14 @@ export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
     <article className={css.detail} aria-label="Request">
       {back && (
         <p>
-          <IconButton icon="back" label="Back to the requests" onClick={toList} />
+          <IconButton icon="back" label="Back to requests" onClick={toList} />
         </p>
       )}
       <Head approval={approval} />
       <Details approval={approval} />
       <DecisionForm approval={approval} />
       {isPending(approval) && (
-        <Part title="What happens then">
+        <Part title="What happens next">
           <dl className={css.facts}>
             {outcomeTexts(approval).map(({ when, then }) => (
               <div key={when}>
@@ -69,14 +69,14 @@ export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
           </dl>
         </Part>
       )}
-      <Part title="Its way so far">
+      <Part title="Escalation path">
         <ol className={css.path}>
           {approval.path.map((step, at) => (
             <Step key={at} step={step} said={step.what === "requested" && step.note === approval.reason ? "" : step.note} />
           ))}
         </ol>
       </Part>
-      <Part title="Why it is asked">
+      <Part title="Why approval is needed">
         <ul className={css.policy}>
           <li>
             <bdi>{sourceText(approval)}</bdi>
@@ -125,7 +125,7 @@ function Head({ approval }: { approval: Approval }) {
               <bdi>{name}</bdi>
             </Link>
           )}{" "}
-          asks for leave
+          requests approval
         </span>
         <Time at={createdAt} className={css.time} />
       </p>
@@ -136,19 +136,24 @@ function Head({ approval }: { approval: Approval }) {
         <ApprovalMark state={stateOf(approval)} />
         {open && (
           <>
-            <span className={css.fact}>
-              It is with <bdi>{holderText(approval)}</bdi>
-            </span>
-            {levelDeadline !== null && <Countdown to={levelDeadline} label="goes on in" over="goes on now" className={css.fact} />}
-            <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.fact} />
+            <bdi className={css.fact}>{holderText(approval)}</bdi>
+            {levelDeadline !== null && <Countdown to={levelDeadline} label="escalates in" over="escalating now" className={css.fact} />}
+            <Countdown to={expiresAt} label="expires in" over="expired" className={css.fact} />
           </>
         )}
       </p>
       {decided !== null && (
         <p className={css.fact}>
-          <bdi>{partyText(decided.by)}</bdi> decided at <time dateTime={decided.at}>{exact(decided.at)}</time>
+          {decided.by.kind === "clock" ? (
+            "Expired"
+          ) : (
+            <>
+              Decided by <bdi>{partyText(decided.by)}</bdi>
+            </>
+          )}{" "}
+          at <time dateTime={decided.at}>{exact(decided.at)}</time>
           {decided.session !== null && <>, in session {decided.session}</>}
-          {decided.edited && ", with other details than proposed"}
+          {decided.edited && ", with edited details"}
           {decided.note !== "" && (
             <>
               : <bdi>{showInvisible(decided.note)}</bdi>
@@ -158,7 +163,7 @@ function Head({ approval }: { approval: Approval }) {
       )}
       {usedAt !== null && (
         <p className={css.fact}>
-          It was used at <time dateTime={usedAt}>{exact(usedAt)}</time>. It holds for one use.
+          Used at <time dateTime={usedAt}>{exact(usedAt)}</time>. An approval is valid for one use.
         </p>
       )}
       {reason !== "" && (
@@ -167,14 +172,14 @@ function Head({ approval }: { approval: Approval }) {
         </p>
       )}
       {(risk.length > 0 || cost !== null) && (
-        <ul className={css.risks} aria-label="Mind">
+        <ul className={css.risks} aria-label="Risks and cost">
           {risk.filter((each) => each !== "cost").map((each) => (
             <li key={each} className={css.risk}>
               <Icon name="warning" size={14} />
               <bdi>{showInvisible(each)}</bdi>
             </li>
           ))}
-          {cost !== null && <li className={css.cost}>Costs {cost.toLocaleString("en-GB")}</li>}
+          {cost !== null && <li className={css.cost}>Cost: {cost.toLocaleString("en-GB")}</li>}
         </ul>
       )}
     </header>
@@ -188,8 +193,8 @@ function Details({ approval }: { approval: Approval }) {
   return (
     <div className={css.both}>
       <Arguments title="Proposed" details={proposed} />
-      <Arguments title={prettyDetails(edited) === prettyDetails(details) ? "Edited, and in force" : "Edited"} details={edited} />
-      {prettyDetails(edited) !== prettyDetails(details) && <Arguments title="In force" details={details} />}
+      <Arguments title={prettyDetails(edited) === prettyDetails(details) ? "Edited (in effect)" : "Edited"} details={edited} />
+      {prettyDetails(edited) !== prettyDetails(details) && <Arguments title="In effect" details={details} />}
     </div>
   );
 }
@@ -199,9 +204,9 @@ function Arguments({ title, details }: { title: string; details: Members }) {
     <div className={css.part}>
       <h3>{title}</h3>
       {Object.keys(details).length === 0 ? (
-        <p className={css.fact}>None were given.</p>
+        <p className={css.fact}>No details</p>
       ) : (
-        <pre className={css.arguments} tabIndex={0} role="region" aria-label={title}>
+        <pre className={css.arguments} dir="ltr" tabIndex={0} role="region" aria-label={title}>
           <code>{prettyDetails(details)}</code>
         </pre>
       )}
@@ -248,10 +253,10 @@ function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
   const last = (chat?.lines ?? []).filter(isMessageLine).slice(-CONTEXT_MESSAGES);
   return (
     <Part title="Last messages">
-      {last.length === 0 && problem === null && <p className={css.fact}>{loaded ? "Nobody has written in its chat." : "Reading…"}</p>}
+      {last.length === 0 && problem === null && <p className={css.fact}>{loaded ? "No messages in this chat yet." : "Loading…"}</p>}
       {problem !== null && (
         <p role="alert" className={css.fact}>
-          The newest could not be read: {problem}{" "}
+          Could not load the latest messages: {problem}{" "}
           <Button kind="quiet" onClick={retry}>
             Try again
           </Button>
@@ -268,7 +273,7 @@ function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
       </ul>
       <p>
         <Link className={css.way} to={{ view: "chats", workspaceId, messageId: null }}>
-          Open the chat
+          Open chat
         </Link>
       </p>
     </Part>

@@ -32,7 +32,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
       <div className={`${message.body} ${css.body}`}>
         <p className={message.head}>
           <span className={message.author}>
-            <bdi>{requesterName}</bdi> asks for leave
+            <bdi>{requesterName}</bdi> requests approval
           </span>
           <Time at={at} className={message.time} />
         </p>
@@ -47,13 +47,13 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
           <p className={css.state}>
             <ApprovalMark state={state} />
             <bdi className={css.detail}>{closed ?? (state === "waiting" && holder.kind !== "workspace" ? "" : holderText(approval))}</bdi>
-            {open && <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />}
+            {open && <Countdown to={expiresAt} label="expires in" over="expired" className={css.time} />}
           </p>
           {decided !== null && decided.note !== "" && <p dir="auto">“{showInvisible(decided.note)}”</p>}
         </div>
         <div className={css.deeds}>
           <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>
-            Open the request
+            View request
           </Link>
         </div>
       </div>

@@ -16,8 +16,8 @@ type Verdict = "approve" | "deny";
 export function BatchDecision({ chosen, onClear, onAnswered }: { chosen: readonly Approval[]; onClear: () => void; onAnswered: () => void }) {
   const [asked, setAsked] = useState<{ verdict: Verdict; about: readonly Approval[] } | null>(null);
   return (
-    <div className={css.batch} role="group" aria-label="Chosen requests">
-      <span>{chosen.length} chosen</span>
+    <div className={css.batch} role="group" aria-label="Selected requests">
+      <span>{chosen.length} selected</span>
       <Button icon="check" onClick={() => setAsked({ verdict: "approve", about: chosen })}>
         Approve…
       </Button>
@@ -25,7 +25,7 @@ export function BatchDecision({ chosen, onClear, onAnswered }: { chosen: readonl
         Deny…
       </Button>
       <Button kind="quiet" onClick={onClear}>
-        Choose none
+        Clear selection
       </Button>
       {asked !== null && (
         <Confirm
@@ -57,7 +57,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
   const left = about.filter((each) => obsoleteText(each, approvals.get(each.id)) === null);
   const verb = verdict === "approve" ? "Approve" : "Deny";
   const confirm = (): void => {
-    const words = `${plural(left.length, "request")}: ${verdict === "approve" ? "approved" : "denied"}. Nothing is sent if this page is closed.`;
+    const words = `${plural(left.length, "request")} ${verdict === "approve" ? "approved" : "denied"}. Not sent if you close this page now.`;
     decisions.decide(left, { verdict, note: note.trim(), details: null }, words, Date.now());
     onDone();
   };
@@ -83,15 +83,15 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
                     <bdi>{line}</bdi>
                   </p>
                 ))}
-                {lost !== null && <p className={css.problem}>Not among them any more: {lost}</p>}
+                {lost !== null && <p className={css.problem}>No longer included: {lost}</p>}
               </li>
             );
           })}
         </ul>
         <label htmlFor={id}>{verdict === "deny" ? "Reason" : "Note"}</label>
-        <textarea id={id} rows={2} value={note} onChange={(event) => setNote(event.target.value)} aria-describedby={`${id}hint`} />
+        <textarea id={id} rows={2} dir="auto" value={note} onChange={(event) => setNote(event.target.value)} aria-describedby={`${id}hint`} />
         <p id={`${id}hint`} className={css.fact}>
-          Each agent is told it. Only what is listed here is answered; what comes meanwhile waits on.
+          Each agent receives this text. The decision applies only to the requests listed here; new requests are not included.
         </p>
         <div className={css.deeds}>
           <Button kind="primary" disabled={left.length === 0} onClick={confirm}>
@@ -106,7 +106,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
 
 /** Why one is excluded from the batch after all. */
 function obsoleteText(shown: Approval, now: Approval | undefined): string | null {
-  if (now === undefined) return "it is not open any more.";
-  if (now.actionHash !== shown.actionHash) return "it was changed meanwhile.";
+  if (now === undefined) return "it is no longer open.";
+  if (now.actionHash !== shown.actionHash) return "it has changed.";
   return closedText(now, Number.NEGATIVE_INFINITY);
 }

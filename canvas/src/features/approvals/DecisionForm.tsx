@@ -27,7 +27,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   const closed = closedText(approval, useServerSeconds(isPending(approval)));
   const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
     setForm(null);
-    const words = `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. Nothing is sent if this page is closed.`;
+    const words = `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. Not sent if you close this page now.`;
     decisions.decide([approval], { verdict, note, details }, words, Date.now());
   };
   const group = useKeptFocus(`${held?.phase ?? ""} ${form ?? ""} ${closed !== null}`);
@@ -36,19 +36,19 @@ export function DecisionForm({ approval }: { approval: Approval }) {
       {inside}
     </div>
   );
-  if (held !== undefined) return framed("Your answer", <PendingNotice held={held} closed={closed} />);
-  if (!canSend) return <p className={css.fact}>{closed ?? "An operator of the organisation can decide this."}</p>;
-  if (closed === null && approval.revision !== read && (form === null || form === "edit")) return framed("Answer", <Changed onRead={() => setRead(approval.revision)} />);
+  if (held !== undefined) return framed("Your decision", <PendingNotice held={held} closed={closed} />);
+  if (!canSend) return <p className={css.fact}>{closed ?? "Only operators and owners can decide this request."}</p>;
+  if (closed === null && approval.revision !== read && (form === null || form === "edit")) return framed("Decision", <Changed onRead={() => setRead(approval.revision)} />);
   if (form !== null && closed === null) {
     const common = { approval, onCancel: () => setForm(null) };
-    if (form === "edit") return framed("Answer", <EditForm key={read} {...common} onDone={(details, note) => answer("approve", note, details)} />);
-    return framed("Answer", <NoteForm {...common} about={form} onDone={(note) => answer(form, note)} />);
+    if (form === "edit") return framed("Decision", <EditForm key={read} {...common} onDone={(details, note) => answer("approve", note, details)} />);
+    return framed("Decision", <NoteForm {...common} about={form} onDone={(note) => answer(form, note)} />);
   }
   const { holder, status, forPerson } = approval;
   const off = closed !== null;
   const rounded = isRounded(approval.details);
   return framed(
-    "Answer",
+    "Decision",
     <>
       <div className={css.deeds}>
         <Button kind="primary" icon="check" disabled={off} onClick={() => answer("approve")}>
@@ -61,27 +61,27 @@ export function DecisionForm({ approval }: { approval: Approval }) {
           Deny…
         </Button>
         <Button disabled={off || status !== "pending"} onClick={() => setForm("more_info")}>
-          Ask back…
+          Ask a question…
         </Button>
         {holder.kind === "workspace" && (
           <Button disabled={off || status !== "pending"} onClick={() => answer("escalate")}>
-            {forPerson ? "Leave it to a person" : "Pass it on"}
+            {forPerson ? "Leave to a person" : "Escalate"}
           </Button>
         )}
       </div>
       {off && (
         <p role="status" className={css.closed}>
-          <bdi>{closed}</bdi> There is nothing to decide.
+          <bdi>{closed}</bdi> No decision is needed.
         </p>
       )}
       {!off && holder.kind === "workspace" && (
         <p className={css.fact}>
-          <bdi>{partyText(holder)}</bdi> is asked too: whoever answers first decides.
+          <bdi>{partyText(holder)}</bdi> can decide too. The first decision counts.
         </p>
       )}
       {!off && rounded && (
         <p className={css.problem}>
-          A number in the details is longer than browsers can show to its last digit. <code>molecule approvals show</code> shows it as it is; it cannot be edited here.
+          The details contain a number that is too long for a browser to show exactly, so they cannot be edited here. Run <code>molecule approvals show</code> to see the exact number.
         </p>
       )}
     </>,
@@ -93,10 +93,10 @@ function Changed({ onRead }: { onRead: () => void }) {
   return (
     <>
       <p role="alert" className={css.closed}>
-        What is asked for has changed while it was open here. Read it again before you answer.
+        This request changed while it was open. Review it again before you decide.
       </p>
       <div className={css.deeds}>
-        <Button onClick={onRead}>I have read it</Button>
+        <Button onClick={onRead}>Mark as reviewed</Button>
       </div>
     </>
   );
@@ -125,12 +125,12 @@ function PendingNotice({ held, closed }: { held: PendingDecision; closed: string
       <p>
         {phase === "held" && (
           <>
-            <strong>{STATUS_TEXTS[answer.verdict]}</strong>, and not sent yet: it goes out in {left} s.
+            <strong>{STATUS_TEXTS[answer.verdict]}</strong>, not sent yet. Sending in {left} s.
           </>
         )}
         {phase === "sending" && <strong>Sending…</strong>}
-        {phase === "unsent" && <strong>Your answer was not sent.</strong>}
-        {phase === "refused" && <strong>Your answer was not taken.</strong>}
+        {phase === "unsent" && <strong>Your decision was not sent.</strong>}
+        {phase === "refused" && <strong>Your decision was rejected.</strong>}
       </p>
       {problem !== null && (
         <p role="alert" className={css.problem}>
@@ -138,13 +138,13 @@ function PendingNotice({ held, closed }: { held: PendingDecision; closed: string
         </p>
       )}
       <div className={css.deeds}>
-        {phase === "held" && <Button onClick={drop}>Take it back</Button>}
+        {phase === "held" && <Button onClick={drop}>Cancel sending</Button>}
         {phase === "unsent" && (
           <Button icon="again" onClick={() => void decisions.sendAgain([approval.id])}>
-            Send it again
+            Send again
           </Button>
         )}
-        {(phase === "unsent" || phase === "refused") && <Button onClick={drop}>{phase === "unsent" ? "Discard it" : "Look at it again"}</Button>}
+        {(phase === "unsent" || phase === "refused") && <Button onClick={drop}>{phase === "unsent" ? "Discard" : "Review again"}</Button>}
       </div>
     </>
   );
@@ -165,11 +165,11 @@ function NoteForm({ about, approval, onDone, onCancel }: FormProps & { about: "d
     if (!asks || words.trim() !== "") onDone(words.trim());
   };
   return (
-    <form className={css.form} onSubmit={submit} aria-label={asks ? "Ask back" : "Deny"}>
+    <form className={css.form} onSubmit={submit} aria-label={asks ? "Ask a question" : "Deny"}>
       <label htmlFor={id}>{asks ? "Your question" : "Reason"}</label>
-      <textarea id={id} rows={3} autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
+      <textarea id={id} rows={3} dir="auto" autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
       <p id={`${id}hint`} className={css.fact}>
-        <bdi>{approval.requesterName}</bdi> {asks ? "is asked this, and the request comes back with its answer." : "is told this. It may be left out."}
+        <bdi>{approval.requesterName}</bdi> {asks ? "receives this question. The request returns with the answer." : "receives this reason. Optional."}
       </p>
       <div className={css.deeds}>
         <Button kind="primary" type="submit" disabled={asks && words.trim() === ""}>
@@ -198,16 +198,16 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
       <h3>Details to approve</h3>
       <CodeField label="Details to approve" words={words} marks={marks} onChange={setWords} />
       <label htmlFor={id}>Note</label>
-      <textarea id={id} rows={2} value={note} onFocus={reveal} onChange={(event) => setNote(event.target.value)} />
+      <textarea id={id} rows={2} dir="auto" value={note} onFocus={reveal} onChange={(event) => setNote(event.target.value)} />
       <p className={css.fact}>
-        <bdi>{approval.requesterName}</bdi> may then do exactly this, and not what it proposed. What it proposed is kept beside it.
+        <bdi>{approval.requesterName}</bdi> may do exactly this instead of what it proposed. The original proposal is kept.
       </p>
       <div className={css.deeds}>
         <Button kind="primary" type="submit" disabled={details === null || same}>
-          Approve with these
+          Approve edited details
         </Button>
         <Button onClick={onCancel}>Cancel</Button>
-        {same && <span className={css.fact}>Nothing is changed yet.</span>}
+        {same && <span className={css.fact}>No changes yet.</span>}
       </div>
     </form>
   );

@@ -69,11 +69,11 @@ test("a request shows who asks for what and why, its way, its time, and what hap
   const made = page({ approvals: [one("p1", { path, risk: ["production"], cost: 12.5, policy: [{ kind: "rule", text: "deploy* needs leave" }] })] });
   await shown(made, { open: "p1" });
   const request = screen.getByRole("article", { name: "Request" });
-  for (const words of ["Agent a", "deploy", "It is tested", "production", "Costs 12.5", "deploy* needs leave", "Lead was asked", "Lead passed it on", "“not <b>mine</b>”", "it said so"]) {
+  for (const words of ["Agent a", "deploy", "It is tested", "production", "Cost: 12.5", "deploy* needs leave", "Lead was asked", "Lead escalated", "“not <b>mine</b>”", "it said so"]) {
     expect(request.textContent).toContain(words);
   }
   expect(request.textContent).toContain("expires in 59:30");
-  expect(request.textContent).toContain("goes on in 1:30");
+  expect(request.textContent).toContain("escalates in 1:30");
   await pass(1_000);
   expect(request.textContent).toContain("expires in 59:29");
   expect(within(request).getByRole("region", { name: "Details" }).textContent).toBe('{\n  "to": "production"\n}');
@@ -91,7 +91,7 @@ test("an answer leaves the page after five seconds, and says what was shown", as
   const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
   await shown(made, { open: "p1" });
   press("Approve");
-  expect(screen.getByText(/Nothing is sent if this page is closed/)).toBeTruthy();
+  expect(screen.getByText(/Not sent if you close this page now/)).toBeTruthy();
   await pass(UNDO_MS - 1);
   expect(decide).not.toHaveBeenCalled();
   await pass(1);
@@ -104,7 +104,7 @@ test("what is taken back within five seconds is never sent", async () => {
   const made = page();
   const decide = vi.spyOn(made.api, "decide");
   await shown(made, { open: "p1" });
-  for (const way of ["Undo", "Take it back"]) {
+  for (const way of ["Undo", "Cancel sending"]) {
     press("Approve");
     await pass(UNDO_MS - 100);
     press(way);
@@ -125,19 +125,19 @@ test("whoever is second sees who decided first", async () => {
   await shown(made, { open: "p1" });
   press("Approve");
   await pass(UNDO_MS);
-  expect(screen.getByRole("alert").textContent).toContain("Ben has denied it.");
-  press("Look at it again");
+  expect(screen.getByRole("alert").textContent).toContain("Denied by Ben.");
+  press("Review again");
   expect((screen.getByRole("button", { name: "Approve" }) as HTMLButtonElement).disabled).toBe(true);
 });
 
 test("an answer that the server did not get is kept, and goes again at a press", async () => {
   const made = page();
-  const decide = vi.spyOn(made.api, "decide").mockRejectedValueOnce(new NoResponseError("The server did not answer.")).mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
+  const decide = vi.spyOn(made.api, "decide").mockRejectedValueOnce(new NoResponseError("The server did not respond.")).mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
   await shown(made, { open: "p1" });
   press("Approve");
   await pass(UNDO_MS);
-  expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
-  press("Send it again");
+  expect(screen.getByRole("alert").textContent).toContain("The server did not respond.");
+  press("Send again");
   await flushPromises();
   expect(decide).toHaveBeenCalledTimes(2);
   expect(screen.getByRole("article").textContent).toContain("Approved");
@@ -149,8 +149,8 @@ test("when it ends while somebody looks or writes, nothing can be answered, and 
   await shown(made, { open: "p1" });
   press("Deny…");
   tell(made, one("p1", { status: "withdrawn", seq: 9 }));
-  expect(screen.getByText(/does not ask for it any more/)).toBeTruthy();
-  for (const each of within(screen.getByRole("group", { name: "Answer" })).getAllByRole("button")) expect((each as HTMLButtonElement).disabled).toBe(true);
+  expect(screen.getByText(/Withdrawn by Agent a/)).toBeTruthy();
+  for (const each of within(screen.getByRole("group", { name: "Decision" })).getAllByRole("button")) expect((each as HTMLButtonElement).disabled).toBe(true);
   expect(decide).not.toHaveBeenCalled();
 });
 
@@ -160,7 +160,7 @@ test("its time is over by the clock, before anybody says so", async () => {
   expect((screen.getByRole("button", { name: "Approve" }) as HTMLButtonElement).disabled).toBe(false);
   await pass(2_000);
   expect((screen.getByRole("button", { name: "Approve" }) as HTMLButtonElement).disabled).toBe(true);
-  expect(screen.getByText("Its time is over.")).toBeTruthy();
+  expect(screen.getByText("This request has expired.")).toBeTruthy();
 });
 
 test("edited details are approved as they are written, and a mistake is told at its line", async () => {
@@ -170,13 +170,13 @@ test("edited details are approved as they are written, and a mistake is told at 
   press("Approve with edits…");
   const field = screen.getByRole("textbox", { name: "Details to approve" });
   fireEvent.change(field, { target: { value: '{\n  "to": 3\n}' } });
-  expect(screen.getByText("Line 2:").parentElement?.textContent).toContain("was a text");
-  expect((screen.getByRole("button", { name: "Approve with these" }) as HTMLButtonElement).disabled).toBe(true);
+  expect(screen.getByText("Line 2:").parentElement?.textContent).toContain("must be a string");
+  expect((screen.getByRole("button", { name: "Approve edited details" }) as HTMLButtonElement).disabled).toBe(true);
   fireEvent.change(field, { target: { value: '{"to": "staging"}' } });
-  press("Approve with these");
+  press("Approve edited details");
   await pass(UNDO_MS);
   expect(decide.mock.calls[0]?.[1]).toEqual({ verdict: "approve", note: "", details: { to: "staging" } });
-  expect(screen.getByRole("region", { name: "Edited, and in force" }).textContent).toContain("staging");
+  expect(screen.getByRole("region", { name: "Edited (in effect)" }).textContent).toContain("staging");
   expect(screen.getByRole("region", { name: "Proposed" }).textContent).toContain("production");
 });
 
@@ -184,14 +184,14 @@ test("a question, a reason and passing it on go as they are written", async () =
   const made = page();
   const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1"));
   await shown(made, { open: "p1" });
-  for (const [open, label, words, done, verdict] of [["Ask back…", "Your question", "Since when?", "Ask", "more_info"], ["Deny…", "Reason", "Not today", "Deny", "deny"]] as const) {
+  for (const [open, label, words, done, verdict] of [["Ask a question…", "Your question", "Since when?", "Ask", "more_info"], ["Deny…", "Reason", "Not today", "Deny", "deny"]] as const) {
     press(open);
     fireEvent.change(screen.getByLabelText(label), { target: { value: words } });
     press(done);
     await pass(UNDO_MS);
     expect(decide.mock.lastCall?.[1]).toEqual({ verdict, note: words, details: null });
   }
-  press("Leave it to a person");
+  press("Leave to a person");
   await pass(UNDO_MS);
   expect(decide.mock.lastCall?.[1].verdict).toBe("escalate");
 });
@@ -206,7 +206,7 @@ test("several are answered together: exactly those that were chosen and listed",
   const dialog = screen.getByRole("dialog");
   tell(made, one("p3", { action: "arrived" }), one("p2", { status: "expired", seq: 3 }));
   expect(dialog.textContent).not.toContain("arrived");
-  expect(dialog.textContent).toContain("Not among them any more: Its time was over");
+  expect(dialog.textContent).toContain("No longer included: Expired without a decision");
   fireEvent.click(within(dialog).getByRole("button", { name: "Approve 1 request" }));
   await pass(UNDO_MS);
   expect(decide.mock.calls.map(([{ id }]) => id)).toEqual(["p1"]);
@@ -214,18 +214,18 @@ test("several are answered together: exactly those that were chosen and listed",
 
 test("a list that cannot be read keeps what was there, and never says that nothing waits", async () => {
   const made = page();
-  const read = vi.spyOn(made.api, "pendingApprovals").mockRejectedValue(new NoResponseError("The server did not answer."));
+  const read = vi.spyOn(made.api, "pendingApprovals").mockRejectedValue(new NoResponseError("The server did not respond."));
   await shown(made);
-  expect(screen.getByRole("alert").textContent).toContain("The list could not be read.");
+  expect(screen.getByRole("alert").textContent).toContain("Could not load the list.");
   expect(within(screen.getByRole("list", { name: "Requests" })).getAllByRole("listitem")).toHaveLength(1);
   tell(made, one("p1", { status: "denied", seq: 3 }));
-  expect(screen.queryByText("Nothing waits for you")).toBeNull();
-  expect(screen.getByRole("alert").textContent).toContain("There may be requests that are not shown.");
+  expect(screen.queryByText("No requests waiting for you")).toBeNull();
+  expect(screen.getByRole("alert").textContent).toContain("Some requests may not be shown.");
   read.mockResolvedValue([]);
   press("Try again");
   await flushPromises();
   expect(screen.queryByRole("alert")).toBeNull();
-  expect(screen.getByText("Nothing waits for you")).toBeTruthy();
+  expect(screen.getByText("No requests waiting for you")).toBeTruthy();
 });
 
 test("who may only look is told who decides, and how it was decided", async () => {
@@ -233,11 +233,11 @@ test("who may only look is told who decides, and how it was decided", async () =
   await shown(made, { open: "p1" });
   expect(screen.getAllByRole("link", { name: /Waiting for a person/ })).toHaveLength(2);
   expect(screen.queryByText(/Waiting for you/)).toBeNull();
-  expect(screen.getByText("An operator of the organisation can decide this.")).toBeTruthy();
+  expect(screen.getByText("Only operators and owners can decide this request.")).toBeTruthy();
   expect(screen.queryByRole("button", { name: "Approve" })).toBeNull();
   expect(screen.queryByRole("checkbox")).toBeNull();
   tell(made, one("p1", { status: "expired", seq: 4 }));
-  expect(screen.getByText(/Its time was over before anybody decided/)).toBeTruthy();
+  expect(screen.getByText(/Expired without a decision, which counts as denied/)).toBeTruthy();
   expect(screen.queryByText(/can decide this/)).toBeNull();
 });
 
@@ -246,9 +246,9 @@ test("what changes while it is open is approved only by who has read it again", 
   await shown(made, { open: "p1" });
   press("Approve with edits…");
   tell(made, one("p1", { seq: 3, revision: 2, action_hash: "0c2d", details: { to: "everywhere" } }));
-  expect(screen.getByRole("alert").textContent).toContain("has changed while it was open here");
+  expect(screen.getByRole("alert").textContent).toContain("changed while it was open");
   expect(screen.queryByRole("button", { name: /Approve/ })).toBeNull();
-  press("I have read it");
+  press("Mark as reviewed");
   expect((screen.getByRole("textbox", { name: "Details to approve" }) as HTMLTextAreaElement).value).toContain("everywhere");
   const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
   press("Cancel");
@@ -275,13 +275,13 @@ test("the focus stays with the answer when its buttons change", async () => {
   const approve = screen.getByRole("button", { name: "Approve" });
   approve.focus();
   fireEvent.click(approve);
-  expect(document.activeElement).toBe(screen.getByRole("group", { name: "Your answer" }));
+  expect(document.activeElement).toBe(screen.getByRole("group", { name: "Your decision" }));
 });
 
 test("a number that a browser rounds is told, and its details cannot be edited or answered from the list", async () => {
   const made = page({ approvals: [one("p1", { details: { to: [{ account: 12345678901234567890 }] } })] });
   await shown(made, { open: "p1" });
-  expect(screen.getByText(/longer than browsers can show/)).toBeTruthy();
+  expect(screen.getByText(/too long for a browser to show exactly/)).toBeTruthy();
   expect((screen.getByRole("button", { name: "Approve with edits…" }) as HTMLButtonElement).disabled).toBe(true);
   expect(screen.queryByRole("checkbox")).toBeNull();
 });
@@ -291,7 +291,7 @@ test("of several answers those that went wrong are listed with why, wherever the
   const lost = approvalRow("p2", { ...WAITS, action: "restart", status: "denied", seq: 7, decided: { decision: "deny", by: { kind: "person", id: "b", name: "Ben", session: "s" }, at: "2026-03-01T12:00:31Z", note: "", revision: 1, action_hash: "", edited: false } });
   const decide = vi.spyOn(made.api, "decide").mockImplementation(({ id }) => {
     if (id === "p2") return Promise.reject(new ApiError(409, "already_decided", "Ben has denied it before.", { approval: lost }));
-    return id === "p3" && decide.mock.calls.length < 4 ? Promise.reject(new NoResponseError("The server did not answer.")) : Promise.resolve(one(id, { status: "approved", seq: 5 }));
+    return id === "p3" && decide.mock.calls.length < 4 ? Promise.reject(new NoResponseError("The server did not respond.")) : Promise.resolve(one(id, { status: "approved", seq: 5 }));
   });
   await shown(made);
   for (const box of screen.getAllByRole("checkbox")) fireEvent.click(box);
@@ -299,41 +299,41 @@ test("of several answers those that went wrong are listed with why, wherever the
   fireEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Approve 3 requests" }));
   expect(screen.getAllByText("Approved, not sent yet")).toHaveLength(3);
   await pass(UNDO_MS);
-  expect(made.session.decisions.outcome.get()?.words).toBe("2 of 3 answers were not taken");
-  const wrong = screen.getByRole("region", { name: "Answers that did not arrive" });
-  expect(wrong.textContent).toContain("restart Your answer was not taken. Ben has denied it before.");
-  expect(wrong.textContent).toContain("scale Your answer was not sent. The server did not answer.");
-  press("Send 1 answer again");
+  expect(made.session.decisions.outcome.get()?.words).toBe("2 of 3 decisions were rejected");
+  const wrong = screen.getByRole("region", { name: "Decisions that were not accepted" });
+  expect(wrong.textContent).toContain("restart Your decision was rejected. Ben has denied it before.");
+  expect(wrong.textContent).toContain("scale Your decision was not sent. The server did not respond.");
+  press("Resend 1 decision");
   await flushPromises();
   expect(decide.mock.calls.map(([{ id }]) => id)).toEqual(["p1", "p2", "p3", "p3"]);
-  press("Put away");
-  expect(screen.queryByRole("region", { name: "Answers that did not arrive" })).toBeNull();
+  press("Dismiss");
+  expect(screen.queryByRole("region", { name: "Decisions that were not accepted" })).toBeNull();
 });
 
 test("what was passed on, or perhaps was not, is passed on over the same holder again, and not once it has gone on", async () => {
   const made = page();
   const moved = one("p1", { seq: 6, holder: { kind: "person", workspace_id: null, name: "" }, level_deadline: null });
-  const decide = vi.spyOn(made.api, "decide").mockRejectedValue(new NoResponseError("The server did not answer."));
+  const decide = vi.spyOn(made.api, "decide").mockRejectedValue(new NoResponseError("The server did not respond."));
   await shown(made, { open: "p1" });
-  press("Leave it to a person");
+  press("Leave to a person");
   await pass(UNDO_MS);
-  press("Send it again");
+  press("Send again");
   await flushPromises();
   const [first, second] = decide.mock.calls.map(([{ holder, revision }, { verdict }]) => ({ holder, revision, verdict }));
   expect(first?.holder.kind).toBe("workspace");
   expect(second).toEqual(first);
   tell(made, moved);
-  press("Send it again");
+  press("Send again");
   await flushPromises();
   expect(decide).toHaveBeenCalledTimes(2);
-  expect(within(screen.getByRole("article")).getByRole("alert").textContent).toContain("It has gone on meanwhile: nothing was sent.");
+  expect(within(screen.getByRole("article")).getByRole("alert").textContent).toContain("The request was escalated meanwhile, so nothing was sent.");
 });
 
 test("answers that were taken back one by one leave nothing to undo", async () => {
   const made = page({ approvals: [one("p1"), one("p2")] });
   await shown(made, { open: "p1" });
   press("Approve");
-  press("Take it back");
+  press("Cancel sending");
   expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
 });
 
@@ -344,15 +344,15 @@ test("what was decided is read page by page, newest first; a page that cannot be
   await shown(made, { list: "decided" });
   const actions = (): (string | undefined)[] => within(screen.getByRole("list", { name: "Requests" })).getAllByRole("link").map((each) => /done \d/.exec(each.textContent ?? "")?.[0]);
   expect(actions()).toEqual(["done 9", "done 8"]);
-  read.mockRejectedValueOnce(new NoResponseError("The server did not answer.")).mockResolvedValueOnce({ approvals: [done(7)], reachedEnd: true });
-  press("Read older ones");
+  read.mockRejectedValueOnce(new NoResponseError("The server did not respond.")).mockResolvedValueOnce({ approvals: [done(7)], reachedEnd: true });
+  press("Load older requests");
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toContain("Older ones could not be read: The server did not answer.");
-  press("Read older ones");
+  expect(screen.getByRole("alert").textContent).toContain("Could not load older requests: The server did not respond.");
+  press("Load older requests");
   await flushPromises();
   expect(read.mock.calls.map(([, before]) => before)).toEqual([null, "d8", "d8"]);
   expect(actions()).toEqual(["done 9", "done 8", "done 7"]);
-  expect(screen.queryByRole("button", { name: "Read older ones" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Load older requests" })).toBeNull();
 });
 
 test("thousands that wait are shown a hundred at a time", async () => {
@@ -374,7 +374,7 @@ test("hostile texts are shown as texts, and what is not seen by its number", asy
   expect(screen.getByRole("heading", { name: "pay \\u202egnp.exe <img src=x onerror=alert(1)>" })).toBeTruthy();
   const details = screen.getByRole("region", { name: "Details" }).textContent ?? "";
   for (const words of ['"key999": 999', '"\\u0000": "\\u2066x"']) expect(details).toContain(words);
-  expect(screen.getByText("There is more to read than fits here.")).toBeTruthy();
+  expect(screen.getByText("Open the request to see all details.")).toBeTruthy();
 });
 
 test("a request that this page has not heard of is read, or said not to be there", async () => {
@@ -396,7 +396,7 @@ test("last messages that could not be read are told of beside those that came si
   made.deliver();
   const part = screen.getByRole("region", { name: "Last messages" });
   const said = (): (string | null)[] => within(part).getAllByRole("listitem").map((each) => each.lastElementChild?.textContent ?? null);
-  expect([within(part).getByRole("alert").textContent, said()]).toEqual(["The newest could not be read: The store is busy. Try again", ["three"]]);
+  expect([within(part).getByRole("alert").textContent, said()]).toEqual(["Could not load the latest messages: The store is busy. Try again", ["three"]]);
   await pass(RETRY_MS);
   expect([timeline.mock.calls.length, within(part).queryByRole("alert"), said()]).toEqual([2, null, ["one", "two", "three"]]);
 });

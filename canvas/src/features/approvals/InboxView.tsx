@@ -48,8 +48,8 @@ export function InboxView({ place }: { place: InboxPlace }) {
         <ApprovalDetail key={open.id} id={open.id} workspaceId={open.workspaceId} list={place.list} back={narrow} />
       ) : (
         !narrow && (
-          <Notice icon="inbox" title="No request is open">
-            Choose one on the left to read all of it, and to decide.
+          <Notice icon="inbox" title="No request selected">
+            Select a request on the left to review it and decide.
           </Notice>
         )
       )}
@@ -67,14 +67,14 @@ interface ListTexts {
 }
 
 const LISTS: readonly ListTexts[] = [
-  { name: "waiting", label: "Waiting for you", none: "Nothing waits for you", empty: "What agents need a person’s leave for appears here." },
-  { name: "open", label: "Open", none: "Nothing is open", empty: "What agents ask leave for appears here, whoever is to decide." },
-  { name: "decided", label: "Decided", none: "Nothing was decided yet", empty: "What was decided, by whomever, is kept here.", past: true },
-  { name: "all", label: "All", none: "Nobody has asked for leave yet", empty: "What agents ask leave for appears here, also when it is decided.", past: true },
+  { name: "waiting", label: "Waiting for you", none: "No requests waiting for you", empty: "Requests that need approval from a person appear here." },
+  { name: "open", label: "Open", none: "No open requests", empty: "All open approval requests appear here, whether an agent or a person decides." },
+  { name: "decided", label: "Decided", none: "No decisions yet", empty: "Decided requests appear here, whether an agent or a person decided.", past: true },
+  { name: "all", label: "All", none: "No approval requests yet", empty: "All approval requests appear here, open and decided.", past: true },
 ];
 
 /** Texts for viewers, who decide nothing. */
-const VIEWER_TEXTS: Partial<ListTexts> = { label: "Waiting for a person", none: "Nothing waits for a person" };
+const VIEWER_TEXTS: Partial<ListTexts> = { label: "Waiting for a person", none: "No requests waiting for a person" };
 
 function listTextsFor(canSend: boolean): readonly ListTexts[] {
   return canSend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...VIEWER_TEXTS } : each));
@@ -111,7 +111,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
       <h2 className={css.heading} ref={heading} tabIndex={-1}>
         Inbox
       </h2>
-      <nav className={css.lists} aria-label="Which requests">
+      <nav className={css.lists} aria-label="Filter requests">
         {shelves.map((each) => (
           <Link key={each.name} className={css.which} to={{ view: "inbox", list: each.name, open: null }} aria-current={each.name === name ? "true" : undefined}>
             {each.label} {!each.past && <Badge unread={lists[each.name].length} word="requests" />}
@@ -135,7 +135,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
       {tickable.length > 1 && chosen.length === 0 && (
         <p className={css.batch}>
           <Button kind="quiet" onClick={() => tick(tickable, true)}>
-            Choose all {tickable.length} that you have seen here
+            Select all {tickable.length} you have seen here
           </Button>
         </p>
       )}
@@ -191,17 +191,17 @@ function Pager({ texts, past, start, count, onFrom }: PagerProps) {
           {start + 1} to {end} of {count.toLocaleString("en-GB")}
         </span>
       )}
-      {start > 0 && <Button onClick={() => onFrom(start - PAGE_SIZE)}>Back</Button>}
+      {start > 0 && <Button onClick={() => onFrom(start - PAGE_SIZE)}>Previous</Button>}
       {!isLast && <Button onClick={() => onFrom(end)}>Next</Button>}
       {mayRead && !isFull && (
         <Button disabled={past.reading} onClick={() => void read()}>
-          {past.reading ? "Reading…" : "Read older ones"}
+          {past.reading ? "Loading…" : "Load older requests"}
         </Button>
       )}
-      {isFull && <span>This page keeps no more than {MAX_KEPT.toLocaleString("en-GB")}. Older ones are in the chats.</span>}
+      {isFull && <span>This page shows at most {MAX_KEPT.toLocaleString("en-GB")} requests. Older ones are in the chats.</span>}
       {texts.past && past.problem !== null && (
         <p role="alert" className={css.problem}>
-          Older ones could not be read: {past.problem}
+          Could not load older requests: {past.problem}
         </p>
       )}
     </div>
@@ -219,7 +219,7 @@ function Unsettled({ list }: { list: ListName }) {
   const unsent = wrong.filter(({ phase }) => phase === "unsent").map(({ approval }) => approval.id);
   if (wrong.length === 0) return null;
   return (
-    <section className={css.unread} aria-label="Answers that did not arrive">
+    <section className={css.unread} aria-label="Decisions that were not accepted">
       <ul className={css.wrong}>
         {wrong.slice(0, LISTED).map((each) => (
           <li key={each.approval.id}>
@@ -234,10 +234,10 @@ function Unsettled({ list }: { list: ListName }) {
       <div className={css.deeds}>
         {unsent.length > 0 && (
           <Button icon="again" onClick={() => void decisions.sendAgain(unsent)}>
-            Send {plural(unsent.length, "answer")} again
+            Resend {plural(unsent.length, "decision")}
           </Button>
         )}
-        <Button onClick={() => decisions.cancel(wrong.map(({ approval }) => approval.id))}>{unsent.length > 0 ? "Discard them" : "Put away"}</Button>
+        <Button onClick={() => decisions.cancel(wrong.map(({ approval }) => approval.id))}>{unsent.length > 0 ? "Discard all" : "Dismiss"}</Button>
       </div>
     </section>
   );
@@ -251,8 +251,8 @@ function ReadProblem({ empty }: { empty: boolean }) {
   return (
     <div role="alert" className={css.unread}>
       <p>
-        <strong>The list could not be read.</strong> {problem}{" "}
-        {empty ? "There may be requests that are not shown." : readAt === null ? "It is as this page has heard of it." : `It is as of ${clock(readAt)}, and what came since.`}
+        <strong>Could not load the list.</strong> {problem}{" "}
+        {empty ? "Some requests may not be shown." : readAt === null ? "Only live updates are shown." : `Showing the list from ${clock(readAt)} with live updates since.`}
       </p>
       <Button icon="again" onClick={() => void decisions.readWaiting(Date.now)}>
         Try again
@@ -268,12 +268,12 @@ function Empty({ texts, past }: { texts: ListTexts; past: PastApprovals }) {
   if (problem !== null) return null;
   if (texts.past && past.problem !== null) {
     return (
-      <Notice icon="warning" title="They could not be read" actions={<Button onClick={() => void decisions.readPast(false)}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load requests" actions={<Button onClick={() => void decisions.readPast(false)}>Try again</Button>}>
         {past.problem}
       </Notice>
     );
   }
-  if (readAt === null || (texts.past && past.oldest === null && !past.reachedEnd)) return <Notice icon="clock" title="Reading the requests…" />;
+  if (readAt === null || (texts.past && past.oldest === null && !past.reachedEnd)) return <Notice icon="clock" title="Loading requests…" />;
   return (
     <Notice icon="check" title={texts.none}>
       {texts.empty}
@@ -306,7 +306,7 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
         <label className={css.tick}>
           <input type="checkbox" checked={ticked} onChange={(event) => onTick([id], event.target.checked)} />
           <span className="visually-hidden">
-            Choose “{showInvisible(action)}” of {requesterName}
+            Select “{showInvisible(action)}” from {requesterName}
           </span>
         </label>
       )}
@@ -332,7 +332,7 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
             </bdi>
           ))
         ) : (
-          <span className={css.fact}>There is more to read than fits here.</span>
+          <span className={css.fact}>Open the request to see all details.</span>
         )}
         <span className={css.standing}>
           <ApprovalMark state={stateOf(approval)} />
@@ -341,7 +341,7 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
           {closed === null && (
             <>
               <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderText(approval)}</bdi>
-              <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />
+              <Countdown to={expiresAt} label="expires in" over="expired" className={css.time} />
             </>
           )}
         </span>

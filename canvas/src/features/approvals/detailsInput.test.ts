@@ -15,20 +15,20 @@ test("details that keep their kinds are taken", () => {
 
 test("what has another kind than what was proposed is told at its line", () => {
   expect(readDetails(words({ count: "3" }), PROPOSED).details).toBeNull();
-  expect(told(words({ count: "3" }))).toEqual([[3, "“count” was a number, and must stay one; this is a text.", false]]);
-  expect(told(words({ who: {} }))).toEqual([[5, "“who” was a list, and must stay one; this is an object.", false]]);
+  expect(told(words({ count: "3" }))).toEqual([[3, "“count” must be a number, not a string.", false]]);
+  expect(told(words({ who: {} }))).toEqual([[5, "“who” must be an array, not an object.", false]]);
 });
 
 test("what is new or left out is told and may be", () => {
   const { to: _to, ...rest } = PROPOSED;
   const edited = readDetails(JSON.stringify({ ...rest, force: true }, null, 2), PROPOSED);
   expect(edited.details).toEqual({ ...rest, force: true });
-  expect(edited.marks.map(({ text: said, warning }) => [said.slice(0, 20), warning])).toEqual([["“force” was not aske", true], ["“to” is left out.", true]]);
+  expect(edited.marks.map(({ text: said, warning }) => [said.slice(0, 20), warning])).toEqual([["“force” is not in th", true], ["“to” was removed.", true]]);
 });
 
 test("what is no JSON, and what is no object, is told where it is", () => {
-  expect(told('{\n  "to": "x",\n  "count": \n}')).toEqual([[4, expect.stringContaining("not JSON"), false]]);
-  expect(told("[1]")).toEqual([[1, "The details are an object: { … }.", false]]);
+  expect(told('{\n  "to": "x",\n  "count": \n}')).toEqual([[4, expect.stringContaining("Invalid JSON"), false]]);
+  expect(told("[1]")).toEqual([[1, "The details must be an object: { … }.", false]]);
   expect(readDetails("", PROPOSED).details).toBeNull();
 });
 

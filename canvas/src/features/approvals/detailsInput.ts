@@ -15,10 +15,10 @@ export function readDetails(words: string, proposed: Members): Edited {
   try {
     value = JSON.parse(words);
   } catch (error) {
-    return { details: null, marks: [mark(lineOfFault(words, error), "This is not JSON here. Look for a missing comma, quote or bracket.")] };
+    return { details: null, marks: [mark(lineOfFault(words, error), "Invalid JSON here. Check for a missing comma, quote or bracket.")] };
   }
   const details = members(value);
-  if (details === null) return { details: null, marks: [mark(1, "The details are an object: { … }.")] };
+  if (details === null) return { details: null, marks: [mark(1, "The details must be an object: { … }.")] };
   const marks = [...wrongKinds(words, details, proposed), ...addedMembers(words, details, proposed), ...leftOut(details, proposed)];
   return { details: marks.every(({ warning }) => warning) ? details : null, marks };
 }
@@ -27,18 +27,18 @@ function wrongKinds(words: string, details: Members, proposed: Members): Finding
   return Object.entries(details).flatMap(([name, value]) => {
     const [kind, before] = [kindOf(value), kindOf(proposed[name])];
     if (!Object.hasOwn(proposed, name) || kind === before || before === "nothing" || kind === "nothing") return [];
-    return [mark(lineOf(words, name), `“${name}” was ${before}, and must stay one; this is ${kind}.`)];
+    return [mark(lineOf(words, name), `“${name}” must be ${before}, not ${kind}.`)];
   });
 }
 
 function addedMembers(words: string, details: Members, proposed: Members): Finding[] {
   const added = Object.keys(details).filter((name) => !Object.hasOwn(proposed, name));
-  return added.map((name) => mark(lineOf(words, name), `“${name}” was not asked for: its agent may not know what to do with it.`, true));
+  return added.map((name) => mark(lineOf(words, name), `“${name}” is not in the proposed details. The agent may not expect it.`, true));
 }
 
 function leftOut(details: Members, proposed: Members): Finding[] {
   const gone = Object.keys(proposed).filter((name) => !Object.hasOwn(details, name));
-  return gone.map((name) => mark(null, `“${name}” is left out.`, true));
+  return gone.map((name) => mark(null, `“${name}” was removed.`, true));
 }
 
 function mark(line: number | null, words: string, mild = false): Finding {
@@ -47,8 +47,8 @@ function mark(line: number | null, words: string, mild = false): Finding {
 
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
-  if (Array.isArray(value)) return "a list";
-  return { string: "a text", number: "a number", boolean: "true or false" }[typeof value as string] ?? "an object";
+  if (Array.isArray(value)) return "an array";
+  return { string: "a string", number: "a number", boolean: "a boolean" }[typeof value as string] ?? "an object";
 }
 
 /** Line on which a member begins; the first one of several with the same name. */

@@ -17,7 +17,7 @@ export function stateOf(approval: Approval): ApprovalState {
 
 export const STATE_TEXTS: Readonly<Record<ApprovalState, string>> = {
   waiting: "Waiting for you",
-  held: "Asked",
+  held: "Pending",
   asked: "Question asked",
   approved: "Approved",
   denied: "Denied",
@@ -26,12 +26,13 @@ export const STATE_TEXTS: Readonly<Record<ApprovalState, string>> = {
 };
 
 const SOURCES: Readonly<Record<string, string>> = {
-  tool: "the agent asked with its tool",
-  api: "the agent asked over the API",
-  rule: "a rule of its organisation asks for it",
-  relay: "its runtime asks before it uses a tool",
-  a2a: "its task needs it to go on",
-  thread: "one of its threads asks",
+  tool: "requested by the agent with a tool",
+  api: "requested by the agent over the API",
+  rule: "required by a rule of the organisation",
+  relay: "requested by the agent’s runtime before a tool call",
+  host: "requested by the agent’s runtime before a tool call",
+  a2a: "required to continue a task",
+  thread: "requested by one of the agent’s threads",
 };
 
 export function sourceText({ source, tool }: Pick<Approval, "source" | "tool">): string {
@@ -42,36 +43,36 @@ export function sourceText({ source, tool }: Pick<Approval, "source" | "tool">):
 export function partyText({ kind, name }: Party): string {
   if (name !== "") return name;
   if (kind === "person") return "a person";
-  if (kind === "clock") return "the clock";
+  if (kind === "clock") return "the deadline";
   if (kind === "rule") return "standing authority";
   if (kind === "server") return "Molecule";
-  return kind === "none" ? "nobody" : "an agent";
+  return kind === "none" ? "no one" : "an agent";
 }
 
-export const STATUS_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
+export const STATUS_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Escalated", more_info: "Question asked" };
 
 /** Who has to decide now. */
 export function holderText(approval: Approval): string {
   const { holder, forPerson, status } = approval;
-  if (!isPending(approval)) return "nobody: it has ended";
-  if (status === "info_requested") return `${approval.requesterName}, to answer a question`;
-  if (holder.kind !== "workspace") return "a person";
-  return forPerson ? `${partyText(holder)}, and at the same time a person` : partyText(holder);
+  if (!isPending(approval)) return "Closed";
+  if (status === "info_requested") return `Waiting for ${approval.requesterName} to answer a question`;
+  if (holder.kind !== "workspace") return "Assigned to a person";
+  return forPerson ? `Assigned to ${partyText(holder)} and a person` : `Assigned to ${partyText(holder)}`;
 }
 
 /** Texts for the steps of the escalation path. */
 const STEPS: Readonly<Record<string, string>> = {
-  requested: "asked for it",
+  requested: "requested approval",
   asked: "was asked",
-  escalated: "passed it on",
-  info_requested: "asked back",
+  escalated: "escalated",
+  info_requested: "asked a question",
   answered: "answered",
-  edited: "changed the details",
-  approved: "approved it",
-  denied: "denied it",
-  expired: "let it expire",
-  withdrawn: "withdrew it",
-  used: "used it",
+  edited: "edited the details",
+  approved: "approved",
+  denied: "denied",
+  expired: "did not decide in time",
+  withdrawn: "withdrew the request",
+  used: "used the approval",
 };
 
 export interface Step {
@@ -81,26 +82,26 @@ export interface Step {
 
 export function stepText({ what, by, holder }: PathStep): Step {
   if (what === "asked") return { who: sentence(partyText(holder ?? by)), did: "was asked" };
-  if (what === "expired") return { who: "Nobody", did: "decided in time" };
+  if (what === "expired") return { who: "Expired", did: "without a decision" };
   if (what === "escalated" && by.kind === "clock") return { who: partyText(holder ?? by), did: "did not decide in time" };
-  if (what === "escalated" && by.kind === "server") return { who: partyText(holder ?? by), did: "was passed over" };
+  if (what === "escalated" && by.kind === "server") return { who: partyText(holder ?? by), did: "was skipped" };
   return { who: partyText(by), did: STEPS[what] ?? what };
 }
 
 /** One sentence for each outcome. */
 export function outcomeTexts(approval: Approval): { when: string; then: string }[] {
   const { requesterName: name, holder, status } = approval;
-  const way = status === "info_requested" ? `${name} has to answer first; it may still be decided` : levelText(approval, holder);
+  const way = status === "info_requested" ? `${name} must answer the question first; a decision is still possible` : levelText(approval, holder);
   return [
-    { when: "Approve", then: `${name} is told, and may do exactly this, once.` },
-    { when: "Deny", then: `${name} is told with your reason, and does not do it.` },
-    { when: "No answer", then: `${way}. When its time is over it expires, which counts as denied.` },
+    { when: "Approve", then: `${name} is notified and may do exactly this, once.` },
+    { when: "Deny", then: `${name} is notified with your reason and does not proceed.` },
+    { when: "No decision", then: `${way}. At the deadline the request expires, which counts as denied.` },
   ];
 }
 
 function levelText({ forPerson, levelDeadline }: Approval, holder: Party): string {
-  if (levelDeadline === null || holder.kind !== "workspace") return "It stays with a person";
-  return forPerson ? `${partyText(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyText(holder)}`;
+  if (levelDeadline === null || holder.kind !== "workspace") return "The request stays assigned to a person";
+  return forPerson ? `The request is no longer assigned to ${partyText(holder)} and stays assigned to a person` : `The request escalates to the level above ${partyText(holder)}`;
 }
 
 /** Details as lines of text, one for each member, in order; at most `most` lines. */
@@ -130,7 +131,7 @@ export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "
 /** Risk and cost in one line; empty if there are none. */
 export function riskText({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
   const words = risk.filter((each) => each !== "cost").map(showInvisible);
-  return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
+  return [...words, ...(cost === null ? [] : [`cost ${cost.toLocaleString("en-GB")}`])].join(", ");
 }
 
 /** The state of a decision of this page. */
@@ -141,26 +142,26 @@ export function pendingText({ phase, answer }: Pick<PendingDecision, "phase" | "
     case "sending":
       return "Sending…";
     case "unsent":
-      return "Your answer was not sent";
+      return "Your decision was not sent";
     case "refused":
-      return "Your answer was not taken";
+      return "Your decision was rejected";
   }
 }
 
 /** Why it can no longer be decided; null while it can. */
 export function closedText(approval: Approval, now: number): string | null {
   const { status, decided } = approval;
-  const who = decided === null ? "somebody" : partyText(decided.by);
+  const by = decided === null ? "" : ` by ${partyText(decided.by)}`;
   switch (status) {
     case "approved":
-      return `${who} has approved it.`;
+      return `Approved${by}.`;
     case "denied":
-      return `${who} has denied it.`;
+      return `Denied${by}.`;
     case "expired":
-      return "Its time was over before anybody decided: that counts as denied.";
+      return "Expired without a decision, which counts as denied.";
     case "withdrawn":
-      return `${approval.requesterName} does not ask for it any more.`;
+      return `Withdrawn by ${approval.requesterName}.`;
     default:
-      return Date.parse(approval.expiresAt) <= now ? "Its time is over." : null;
+      return Date.parse(approval.expiresAt) <= now ? "This request has expired." : null;
   }
 }

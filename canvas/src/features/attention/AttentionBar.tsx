@@ -33,7 +33,7 @@ function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
     go(concern);
   };
   return (
-    <section className={css.strip} aria-label="Needs you">
+    <section className={css.strip} aria-label="Needs attention">
       <ul className={css.list}>
         {all.slice(0, SHOWN).map((concern) => (
           <li key={keyOf(concern)} className={css.shown}>
@@ -48,14 +48,14 @@ function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
         Next{singleKeys && <kbd className={css.key}>A</kbd>}
       </Button>
       {open && (
-        <Dialog label={`${plural(all.length, "thing needs", "things need")} you`} onClose={() => setOpen(false)}>
+        <Dialog label={`${plural(all.length, "item needs", "items need")} attention`} onClose={() => setOpen(false)}>
           <ul className={css.all}>
             {all.slice(0, LISTED).map((concern) => (
               <li key={keyOf(concern)}>
                 <ConcernButton concern={concern} onClick={() => show(concern)} />
               </li>
             ))}
-            {all.length > LISTED && <li className={css.rest}>and {plural(all.length - LISTED, "more", "more")}, younger than these</li>}
+            {all.length > LISTED && <li className={css.rest}>and {plural(all.length - LISTED, "more", "more")}, newer than these</li>}
           </ul>
         </Dialog>
       )}
@@ -70,7 +70,7 @@ function AllClear() {
   const isWrong = list.problem !== null;
   const isWell = !isWrong && list.readAt !== null;
   return (
-    <section className={css.strip} aria-label="Needs you">
+    <section className={css.strip} aria-label="Needs attention">
       <p className={css.calm} data-well={isWell || undefined}>
         <Icon name={isWrong ? "warning" : isWell ? "check" : "clock"} size={14} /> {allClearText(list)}
       </p>
@@ -111,12 +111,12 @@ function concernText({ kind, since, unread }: Concern, now: number): string {
     approval: "Waiting for you",
     failed: "Failed",
     degraded: "Degraded",
-    silent: "No sign of life",
-    unanswered: `${countText(unread)} without an answer`,
-    untaken: `${countText(unread)} not taken`,
+    silent: "No activity",
+    unanswered: `${countText(unread)} unanswered`,
+    untaken: `${countText(unread)} not picked up`,
     undelivered: `${countText(unread)} not delivered`,
-    work: "Work in trouble",
-    stopped: "Chain stopped",
+    work: "Task problem",
+    stopped: "Message chain stopped",
     unread: `${countText(unread)} unread`,
   }[kind];
   return now - Date.parse(since) < 60_000 && kind !== "silent" ? `${what}, just now` : `${what} for ${duration(since, now)}`;

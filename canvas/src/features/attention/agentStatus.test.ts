@@ -18,7 +18,7 @@ test("every status and load has a standing, and every standing a word", () => {
   for (const status of STATUSES) {
     for (const active_tasks of [0, 2]) {
       for (const current_task of [null, "writing"]) {
-        const standing = statusOf({ status, active_tasks, current_task });
+        const standing = statusOf({ status, active_tasks, current_task, limited_until: null });
         expect(PRECEDENCE).toContain(standing);
         expect(STATUS_TEXTS[standing]).toBeTruthy();
       }
@@ -32,6 +32,7 @@ test("a team of any two is told by the one that is earlier in the table, and cou
     waiting: { status: "online", active_tasks: 1 },
     asking: { status: "online", active_tasks: 1 },
     degraded: { status: "degraded" },
+    limited: { status: "online", limited_until: "2026-11-28T14:05:00Z" },
     working: { status: "online", active_tasks: 1 },
     online: { status: "online" },
     paused: { status: "paused" },
@@ -55,14 +56,23 @@ test("a team of any two is told by the one that is earlier in the table, and cou
 });
 
 test("an agent that is there and has work is working; one that is gone does nothing", () => {
-  expect(statusOf({ status: "online", active_tasks: 1, current_task: null })).toBe("working");
-  expect(statusOf({ status: "online", active_tasks: 0, current_task: "thinking" })).toBe("working");
-  expect(statusOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBe("offline");
-  expect(taskOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBeNull();
+  expect(statusOf({ status: "online", active_tasks: 1, current_task: null, limited_until: null })).toBe("working");
+  expect(statusOf({ status: "online", active_tasks: 0, current_task: "thinking", limited_until: null })).toBe("working");
+  expect(statusOf({ status: "offline", active_tasks: 1, current_task: "thinking", limited_until: null })).toBe("offline");
+  expect(taskOf({ status: "offline", active_tasks: 1, current_task: "thinking", limited_until: null })).toBeNull();
+});
+
+test("a limited agent is shown as limited while it is there, and waits for a person before all else", () => {
+  const limited = { active_tasks: 1, current_task: "deploying", limited_until: "2026-11-28T14:05:00Z" };
+  expect(statusOf({ ...limited, status: "online" })).toBe("limited");
+  expect(statusOf({ ...limited, status: "degraded" })).toBe("limited");
+  expect(statusOf({ ...limited, status: "offline" })).toBe("offline");
+  expect(statusOf({ ...limited, status: "paused" })).toBe("paused");
+  expect(shownStatus({ ...limited, status: "online" }, "waiting")).toBe("waiting");
 });
 
 test("who waits for leave does not work, whatever it said last; only what is worse is told before it", () => {
-  const busy = { status: "online", active_tasks: 1, current_task: "deploying" };
+  const busy = { status: "online", active_tasks: 1, current_task: "deploying", limited_until: null };
   expect(shownStatus(busy, "waiting")).toBe("waiting");
   expect(shownStatus(busy, "asking")).toBe("asking");
   expect(shownStatus({ ...busy, status: "failed" }, "waiting")).toBe("failed");

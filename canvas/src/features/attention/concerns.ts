@@ -84,7 +84,7 @@ function onePerAgent(kind: Concern["kind"], about: readonly { workspaceId: strin
 function chainConcerns(workspaces: ReadonlyMap<string, Workspace>, chains: readonly MessageChain[]): Concern[] {
   return chains.map(({ rootId, workspaceId, frozenAt, messages }) => ({
     workspaceId: rootId,
-    name: workspaces.get(workspaceId ?? "")?.name ?? "A chain",
+    name: workspaces.get(workspaceId ?? "")?.name ?? "Message chain",
     kind: "stopped",
     since: frozenAt,
     unread: messages,

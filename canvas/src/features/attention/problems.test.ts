@@ -37,7 +37,7 @@ test("one concern an agent tells how many of its messages were given up, and sin
 test("a stopped chain says which limit it met", () => {
   const chain = (reason: string) => chainOf({ root_id: "r", workspace_id: "w", reason, hops: 24, messages: 1000, frozen_at: "2026-03-01T10:00:00Z" });
   const words = ["hops", "messages", "pingpong", "something new"].map((reason) => chainText(chain(reason) as never));
-  expect(words).toEqual(["It was passed on 24 times", "It has come to 1,000 messages", "Two agents only thank each other", "something new"]);
+  expect(words).toEqual(["Forwarded 24 times", "Reached 1,000 messages", "Two agents keep thanking each other", "something new"]);
   expect(reasonText("something new")).toBe("something new");
 });
 
@@ -90,13 +90,14 @@ test("mail that is taken asks for the lists again only if somebody waited for th
 });
 
 test("how an agent stands says what to do so that its mail is taken", () => {
-  const words = (status: string, last_heard_at: string | null = "2026-03-01T09:00:00Z"): string =>
-    unclaimedText({ status, active_tasks: 0, current_task: null, last_heard_at });
+  const words = (status: string, last_heard_at: string | null = "2026-03-01T09:00:00Z", limited_until: string | null = null): string =>
+    unclaimedText({ status, active_tasks: 0, current_task: null, last_heard_at, limited_until });
+  expect(words("online", undefined, "2026-03-01T14:05:00Z")).toContain("limit of its vendor");
   expect(words("paused")).toContain("is paused");
-  expect(words("hibernated")).toContain("hibernates");
+  expect(words("hibernated")).toContain("hibernated");
   expect(words("failed")).toContain("has failed");
   expect(["offline", "awaiting_agent", "something new"].map((status) => words(status))).toEqual(Array(3).fill(words("offline")));
-  expect(["provisioning", "awaiting_agent"].map((status) => words(status, null))).toEqual(Array(2).fill("No agent was ever heard here. Connect one"));
+  expect(["provisioning", "awaiting_agent"].map((status) => words(status, null))).toEqual(Array(2).fill("No agent has connected yet. Connect one"));
   expect(["online", "degraded"].map((status) => words(status, null))).toEqual(Array(2).fill(words("online")));
-  expect(words("online")).toContain("online but does not take its mail");
+  expect(words("online")).toContain("online but does not pick up messages");
 });

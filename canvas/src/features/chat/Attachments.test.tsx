@@ -40,7 +40,7 @@ test("files alone are a message; their words come with them", async () => {
   fireEvent.click(sendButton());
   await flushPromises();
   expect(send.mock.calls[0]?.[2]).toBe("");
-  expect(send.mock.calls[0]?.[3]).toEqual([got("a.txt"), got("b.txt")]);
+  expect(send.mock.calls[0]?.[3]?.files).toEqual([got("a.txt"), got("b.txt")]);
   expect(screen.queryByRole("list", { name: "Files to send" })).toBeNull();
 });
 
@@ -49,8 +49,8 @@ test("one that is too large or too many is told at once and keeps the message ba
   const upload = vi.spyOn(made.api, "upload");
   pick(file("large.bin", 1_000_001), file("b"), file("c"), file("d"));
   expect(screen.getAllByRole("alert").map((each) => each.textContent)).toEqual([
-    "Cannot be sent, too large: 1.0 MB of at most 1.0 MB",
-    "Cannot be sent, one too many: a message takes 3 files",
+    "Cannot be sent: too large (1.0 MB, limit 1.0 MB)",
+    "Cannot be sent: too many files (limit 3)",
   ]);
   expect(sendButton()).toHaveProperty("disabled", true);
   fireEvent.click(screen.getByRole("button", { name: "Remove large.bin" }));
@@ -63,7 +63,7 @@ test("one that is too large or too many is told at once and keeps the message ba
 test("a message whose file did not arrive keeps it, and sends only what is missing with the next try", async () => {
   const made = await page();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
-  const upload = vi.spyOn(made.api, "upload").mockResolvedValueOnce(got("a.txt")).mockRejectedValueOnce(new NoResponseError("The server did not answer."));
+  const upload = vi.spyOn(made.api, "upload").mockResolvedValueOnce(got("a.txt")).mockRejectedValueOnce(new NoResponseError("The server did not respond."));
   pick(file("a.txt"), file("b.txt"));
   fireEvent.click(sendButton());
   await flushPromises();
@@ -73,7 +73,7 @@ test("a message whose file did not arrive keeps it, and sends only what is missi
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
   await flushPromises();
   expect(upload.mock.calls.map((call) => call[1].name)).toEqual(["a.txt", "b.txt", "b.txt"]);
-  expect(screen.getByText(/^Stored/)).toBeTruthy();
+  expect(screen.getByText(/^Queued/)).toBeTruthy();
 });
 
 test("sending shows how far it is and can be stopped", async () => {
@@ -82,16 +82,16 @@ test("sending shows how far it is and can be stopped", async () => {
     (_id, _file, { onProgress, signal }) =>
       new Promise((_resolve, reject) => {
         onProgress(2);
-        signal.addEventListener("abort", () => reject(new UploadCancelledError("You stopped it.")));
+        signal.addEventListener("abort", () => reject(new UploadCancelledError("You cancelled the upload.")));
       }),
   );
   pick(file("a.txt"));
   fireEvent.click(sendButton());
   await flushPromises();
   expect(screen.getByRole("progressbar", { name: "Sending a.txt" })).toHaveProperty("value", 2);
-  fireEvent.click(screen.getByRole("button", { name: "Stop sending" }));
+  fireEvent.click(screen.getByRole("button", { name: "Cancel upload" }));
   await flushPromises();
-  expect(screen.getByText("You stopped it.")).toBeTruthy();
+  expect(screen.getByText("You cancelled the upload.")).toBeTruthy();
   expect(screen.getByText("Not sent")).toBeTruthy();
   expect(screen.queryByRole("progressbar")).toBeNull();
 });
@@ -99,7 +99,7 @@ test("sending shows how far it is and can be stopped", async () => {
 test("after the page was loaded again, a message says honestly which file it has no more", async () => {
   const storage = memoryStorage();
   const first = await page({ storage });
-  vi.spyOn(first.api, "upload").mockRejectedValue(new NoResponseError("The server did not answer."));
+  vi.spyOn(first.api, "upload").mockRejectedValue(new NoResponseError("The server did not respond."));
   pick(file("a.txt"));
   fireEvent.click(sendButton());
   await flushPromises();
@@ -108,7 +108,7 @@ test("after the page was loaded again, a message says honestly which file it has
   const upload = vi.spyOn(later.api, "upload");
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
   await flushPromises();
-  expect(screen.getByText(/does not have “a.txt”.*attach it again/)).toBeTruthy();
+  expect(screen.getByText(/no longer has “a.txt”.*attach the files again/)).toBeTruthy();
   expect(upload).not.toHaveBeenCalled();
 });
 

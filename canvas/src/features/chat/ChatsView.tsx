@@ -33,8 +33,8 @@ export function ChatsView({ place }: { place: ChatsPlace }) {
         <OpenChat key={workspaceId} workspaceId={workspaceId} messageId={place.messageId} back={narrow} />
       ) : (
         !narrow && (
-          <Notice icon="chats" title="No chat is open">
-            Choose an agent on the left to read or write.
+          <Notice icon="chats" title="No chat selected">
+            Select an agent on the left to read and send messages.
           </Notice>
         )
       )}
@@ -58,7 +58,7 @@ function ChatList({ current }: { current: string | null }) {
     return (
       <section className={css.side} aria-label="Conversations">
         <Notice icon="chats" title="No chats yet" actions={<Button onClick={() => router.go({ view: "connect" })}>Connect an agent</Button>}>
-          Every agent of the organisation has one.
+          Each agent in the organisation has a chat.
         </Notice>
       </section>
     );
@@ -106,7 +106,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
           {last !== null && <Time at={last.at} short className={css.time} />}
         </span>
         <span className={css.line}>
-          <span className={css.last}>{last === null ? "No messages yet" : (last.author === "user" ? "You: " : "") + preview(last.text)}</span>
+          <span className={css.last} dir="auto">{last === null ? "No messages yet" : (last.author === "user" ? "You: " : "") + preview(last.text)}</span>
           <Badge unread={unread} />
         </span>
       </span>
@@ -121,25 +121,25 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
   const toList = (): void => router.go({ view: "chats", workspaceId: null, messageId: null });
   if (workspace === undefined) {
     return (
-      <Notice icon="search" title="This agent is not here" actions={<Button onClick={toList}>Back to the chats</Button>}>
-        It was removed, or the link is of another organisation.
+      <Notice icon="search" title="Agent not found" actions={<Button onClick={toList}>Back to chats</Button>}>
+        It was removed, or the link belongs to another organisation.
       </Notice>
     );
   }
   return (
     <section className={css.open} aria-label={`Chat with ${workspace.name}`}>
       <header className={css.head}>
-        {back && <IconButton icon="back" label="Back to the chats" onClick={toList} />}
+        {back && <IconButton icon="back" label="Back to chats" onClick={toList} />}
         <Avatar name={workspace.name} size="large" />
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <AgentStatusMark status={status} />
-            <span className={css.last}>{taskOf(workspace) ?? workspace.role}</span>
+            <AgentStatusMark status={status} limitedUntil={workspace.limited_until} />
+            <span className={css.last} dir="auto">{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>
         <Link className={css.about} to={{ view: "org", focus: workspaceId, panel: "about", filter: "" }}>
-          Show in Org
+          View in org
         </Link>
       </header>
       <Conversation workspaceId={workspaceId} messageId={messageId} focusComposer={!back && messageId === null} />

@@ -25,7 +25,7 @@ export function ChosenFileList({ chosen, limits, onRemove }: Props) {
             <Icon name={problem === null ? "file" : "warning"} size={14} />
             <FileName name={file.name} />
             <span className={css.size}>{sizeText(file.size)}</span>
-            {problem !== null && <span role="alert">Cannot be sent, {problem}</span>}
+            {problem !== null && <span role="alert">Cannot be sent: {problem}</span>}
             <IconButton icon="close" className={css.remove} label={`Remove ${cleanFileName(file.name)}`} onClick={() => onRemove(key)} />
           </li>
         );

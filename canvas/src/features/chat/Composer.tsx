@@ -5,10 +5,12 @@ import { useData, useSession, useSettings } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button, IconButton } from "../../ui/Button";
 import type { ChosenFile } from "../../core/session/chosenFiles";
+import type { MessageTiming } from "../../core/session/outbox";
 import { useSelected, useStored } from "../../core/store/store";
 import { fileProblem } from "../../core/text/files";
 import { bytesOf, plural, sizeText } from "../../core/text/strings";
 import { ChosenFileList } from "./ChosenFileList";
+import { isComposing } from "../../ui/keyboard";
 import css from "./Composer.module.css";
 import { FilePicker } from "./FilePicker";
 import { filesOf } from "./useFileDrop";
@@ -22,10 +24,12 @@ interface Props {
   workspaceId: string;
   name: string;
   autoFocus: boolean;
+  /** Whether the agent works on a message: then the person chooses when the next one arrives. */
+  working: boolean;
   onSent: () => void;
 }
 
-export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
+export function Composer({ workspaceId, name, autoFocus, working, onSent }: Props) {
   const session = useSession();
   const { enterSends } = useSettings();
   const limit = useData((state) => state.limits.text_bytes);
@@ -35,7 +39,8 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
   const chosen = useSelected(session.chosenFiles.all, (all) => all.get(workspaceId)) ?? NONE;
   const limits = useStored(session.uploadLimits);
   const hint = useId();
-  const refused = session.canSend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
+  const [when, setWhen] = useState<MessageTiming>("queue");
+  const refused = session.canSend ? null : "Viewers can read messages but not send them. Ask an owner to change your role.";
   const used = bytesOf(words);
   const tooLong = used > limit;
   const empty = words.trim() === "" && chosen.length === 0;
@@ -54,7 +59,8 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
   };
   const send = (): void => {
     if (blocked) return;
-    void session.sendMessage(workspaceId, words.trim() === "" ? "" : words);
+    void session.sendMessage(workspaceId, words.trim() === "" ? "" : words, working ? when : "queue");
+    setWhen("queue");
     change("");
     onSent();
     field.current?.focus();
@@ -85,7 +91,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
     field.current?.focus();
   };
   const onKey = (event: KeyboardEvent): void => {
-    if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+    if (event.key !== "Enter" || isComposing(event.nativeEvent)) return;
     const withControl = event.ctrlKey || event.metaKey;
     if (event.shiftKey || (!enterSends && !withControl)) return;
     event.preventDefault();
@@ -100,6 +106,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
         send();
       }}
     >
+      {working && refused === null && <TimingChoice name={name} when={when} onChange={setWhen} />}
       <ChosenFileList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
         <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
@@ -108,6 +115,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
           ref={field}
           className={css.text}
           rows={1}
+          dir="auto"
           aria-label={`Message to ${name}`}
           aria-describedby={hint}
           aria-invalid={tooLong || undefined}
@@ -123,13 +131,35 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
         </Button>
       </div>
       <p id={hint} className={tooLong ? css.over : css.hint}>
-        {refused ?? (used > limit * SHOW_LIMIT_FROM ? lengthText(used, limit) : enterSends ? "Enter sends, Shift Enter makes a new line" : "Ctrl Enter sends")}
+        {refused ?? (used > limit * SHOW_LIMIT_FROM ? lengthText(used, limit) : enterSends ? "Enter to send, Shift+Enter for a new line" : "Ctrl+Enter to send")}
       </p>
     </form>
   );
 }
 
+/** While the agent works on a message: the next one waits, or goes to it at once. */
+function TimingChoice({ name, when, onChange }: { name: string; when: MessageTiming; onChange: (when: MessageTiming) => void }) {
+  const group = useId();
+  const choices: readonly { value: MessageTiming; label: string; hint: string }[] = [
+    { value: "queue", label: "Queue", hint: "Answered after the current work" },
+    { value: "steer", label: "Send now", hint: "Read during the current work, if the agent can" },
+  ];
+  return (
+    <fieldset className={css.timing}>
+      <legend>
+        <bdi>{name}</bdi> is working. Your next message:
+      </legend>
+      {choices.map(({ value, label, hint }) => (
+        <label key={value} title={hint} className={when === value ? css.chosen : undefined}>
+          <input type="radio" name={group} value={value} checked={when === value} onChange={() => onChange(value)} />
+          {label}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
 function lengthText(used: number, limit: number): string {
-  if (used > limit) return `${sizeText(used - limit)} too long: a message holds ${sizeText(limit)}`;
-  return `${sizeText(limit - used)} left of ${sizeText(limit)}`;
+  if (used > limit) return `${sizeText(used - limit)} over the limit of ${sizeText(limit)}`;
+  return `${sizeText(limit - used)} of ${sizeText(limit)} left`;
 }

@@ -68,12 +68,12 @@ test("an own message is there before the server answers, and becomes the server'
   made.deliver();
   expect(bodies()).toHaveLength(1);
   expect(bodies()[0]).toBe(before);
-  expect(before?.textContent).toContain("Stored");
+  expect(before?.textContent).toContain("Queued");
 });
 
 test("what could not be sent is kept with its text, and can be sent again or discarded", async () => {
   const made = page().load();
-  const send = vi.spyOn(made.api, "send").mockRejectedValue(new NoResponseError("The server did not answer."));
+  const send = vi.spyOn(made.api, "send").mockRejectedValue(new NoResponseError("The server did not respond."));
   made.show(<Conversation workspaceId="a" />);
   await flushPromises();
   await type("one");
@@ -85,7 +85,7 @@ test("what could not be sent is kept with its text, and can be sent again or dis
   fireEvent.click(within(bodies()[0] as HTMLElement).getByRole("button", { name: "Retry" }));
   await flushPromises();
   expect(send.mock.calls.at(-1)?.[1]).toBe(ids[0]);
-  expect(bodies()[0]?.textContent).toContain("Stored");
+  expect(bodies()[0]?.textContent).toContain("Queued");
   fireEvent.click(within(bodies()[1] as HTMLElement).getByRole("button", { name: "Discard" }));
   expect(bodies()).toHaveLength(1);
 });
@@ -149,13 +149,13 @@ test("nothing is sent that is empty or too long, and how much too long is told",
   await type("   \n ");
   await type("x".repeat(262_145));
   expect(send).not.toHaveBeenCalled();
-  expect(screen.getByText(/1 bytes too long/)).toBeTruthy();
+  expect(screen.getByText(/1 bytes over the limit/)).toBeTruthy();
 });
 
 test("a viewer reads and is told why it does not write", () => {
   page({ role: "viewer" }).load().show(<Conversation workspaceId="a" />);
   expect(field()).toHaveProperty("disabled", true);
-  expect(screen.getByText(/your role is viewer/)).toBeTruthy();
+  expect(screen.getByText(/Viewers can read messages/)).toBeTruthy();
 });
 
 test("opening a chat reads it, and the server is told once", async () => {
@@ -299,9 +299,9 @@ test("a newest page that could not be read is told beside the lines that are the
 
 test("a newest page that could not be read is read later by itself, until it is there", async () => {
   const { timeline } = await unread();
-  timeline.mockRejectedValueOnce(new NoResponseError("The server did not answer."));
+  timeline.mockRejectedValueOnce(new NoResponseError("The server did not respond."));
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
-  expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
+  expect(screen.getByRole("alert").textContent).toContain("The server did not respond.");
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
   expect(bodies()).toHaveLength(2);
   expect(screen.queryByRole("alert")).toBeNull();
@@ -349,7 +349,7 @@ test("what events told in part and could not be read is read later by itself, un
   await flushPromises();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const timeline = vi.mocked(made.api.timeline).mockClear();
-  timeline.mockRejectedValueOnce(new ApiError(503, null, "The store is busy.")).mockRejectedValueOnce(new NoResponseError("The server did not answer."));
+  timeline.mockRejectedValueOnce(new ApiError(503, null, "The store is busy.")).mockRejectedValueOnce(new NoResponseError("The server did not respond."));
   made.server.do({ verb: "hand_over", id: "a", count: 1 });
   made.deliver();
   const isWhole = (): boolean | undefined => made.session.data.get()?.chats.get("a")?.lines[0]?.complete;
@@ -367,7 +367,7 @@ test("requests of a chat that could not be read are told, and read later by them
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   made.show(<Conversation workspaceId="a" />);
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toContain("What was asked for in this chat could not be read: The store is busy.");
+  expect(screen.getByRole("alert").textContent).toContain("Could not load approvals for this chat: The store is busy.");
   await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
   expect(approvals).toHaveBeenCalledTimes(2);
   approvals.mockResolvedValue([]);
@@ -395,4 +395,18 @@ test("how far messages of older pages have come while the page was cut off is re
   made.cutOff();
   for (let pages = 0; pages < 3; pages += 1) await act(() => vi.advanceTimersByTimeAsync(1_000));
   expect(come()).toEqual(["handed_over true"]);
+});
+
+test("Enter that ends a composition sends nothing, and the next one sends", async () => {
+  const made = page().load();
+  const send = vi.spyOn(made.api, "send").mockReturnValue(new Promise(() => undefined));
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  expect(field().getAttribute("dir")).toBe("auto");
+  await type("日本語", { isComposing: true });
+  await type("日本語", { keyCode: 229 });
+  expect(send).not.toHaveBeenCalled();
+  expect((field() as HTMLTextAreaElement).value).toBe("日本語");
+  await type("日本語", { keyCode: 13 });
+  expect(send).toHaveBeenCalledOnce();
 });

@@ -8,6 +8,7 @@ import { useNow } from "../../ui/useNow";
 import { Notice } from "../../ui/Notice";
 import { incompleteLine } from "../../core/state/obligationUpdates";
 import { approvalsByWorkspace, placedWithin, type PlacedApproval } from "../../core/state/approvals";
+import { isEnded } from "../../core/state/liveTurns";
 import { choicesOf, conversationItems } from "./conversationItems";
 import { waitReason } from "../../core/state/delivery";
 import { EMPTY_CHAT, type Chat } from "../../core/state/model";
@@ -16,6 +17,8 @@ import { RETRY_MS } from "../../core/session/problemLists";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "../delegations/DelegationItem";
+import { useLiveTurns } from "../liveTurns/useLiveTurns";
+import { LiveTurnItem } from "./LiveTurnItem";
 import { MessageItem } from "./MessageItem";
 import { useNewestPage, useRetriedRead, type RetriedRead } from "../../core/session/useNewestPage";
 import { useTranscript } from "./useTranscript";
@@ -52,6 +55,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
     () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
     [lines, atEnd, unsent, delegations, approvals, newAfter, now],
   );
+  const liveTurns = useLiveTurns({ workspaceId });
   const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
   const name = workspace?.name ?? "this agent";
   const me = session.identity.user.name;
@@ -109,6 +113,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                     />
                   );
                 })}
+                {atEnd && liveTurns.map((turn) => <LiveTurnItem key={`turn ${turn.activityId}`} turn={turn} agentName={name} lines={chat.lines} />)}
               </ol>
             </>
           )}
@@ -116,13 +121,13 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
         {!transcript.following && (
           <div className={css.jump}>
             <Button icon="down" className={css.jumpButton} onClick={transcript.toEnd}>
-              {transcript.newer > 0 ? `${transcript.newer} new` : "To the newest"}
+              {transcript.newer > 0 ? `${transcript.newer} new` : "Jump to latest"}
             </Button>
           </div>
         )}
       </div>
-      {problem !== null && items.length > 0 && <NewBelow words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
-      {pendingApproval.problem !== null && <NewBelow words={`What was asked for in this chat could not be read: ${pendingApproval.problem}`} onRetry={pendingApproval.retry} />}
+      {problem !== null && items.length > 0 && <NewBelow words={`Could not load new messages: ${problem}`} onRetry={retry} />}
+      {pendingApproval.problem !== null && <NewBelow words={`Could not load approvals for this chat: ${pendingApproval.problem}`} onRetry={pendingApproval.retry} />}
       {drop.over && (
         <p className={css.drop}>
           <span>
@@ -130,7 +135,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
           </span>
         </p>
       )}
-      <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} onSent={transcript.toEnd} />
+      <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} working={liveTurns.some((turn) => !isEnded(turn))} onSent={transcript.toEnd} />
     </div>
   );
 }
@@ -189,25 +194,25 @@ function NewBelow({ words, onRetry }: { words: string; onRetry: () => void }) {
 function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {
   if (problem !== null) {
     return (
-      <Notice icon="warning" title="The messages could not be read" actions={<Button onClick={onRetry}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load messages" actions={<Button onClick={onRetry}>Try again</Button>}>
         {problem}
       </Notice>
     );
   }
-  if (!loaded) return <Notice icon="clock" title="Reading the messages…" />;
+  if (!loaded) return <Notice icon="clock" title="Loading messages…" />;
   return (
     <Notice icon="chats" title="No messages yet">
-      What you write here goes to {name}, and its answers appear here.
+      Messages you send here go to {name}. Answers appear here.
     </Notice>
   );
 }
 
 function Top({ transcript, reachedEnd, name }: { transcript: ReturnType<typeof useTranscript>; reachedEnd: boolean; name: string }) {
-  if (!transcript.hasOlder) return reachedEnd ? <p className={css.begin}>This is where the chat with {name} begins.</p> : null;
+  if (!transcript.hasOlder) return reachedEnd ? <p className={css.begin}>This is the beginning of the chat with {name}.</p> : null;
   return (
     <div className={css.older}>
       <Button kind="quiet" disabled={transcript.loadingOlder} onClick={transcript.older}>
-        {transcript.loadingOlder ? "Reading older messages…" : "Older messages"}
+        {transcript.loadingOlder ? "Loading older messages…" : "Load older messages"}
       </Button>
       {transcript.olderProblem !== null && <p role="alert">{transcript.olderProblem}</p>}
     </div>

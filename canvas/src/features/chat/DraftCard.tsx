@@ -20,11 +20,11 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
   const { api, canSend } = useSession();
   const [edited, setEdited] = useState<string | null>(null);
   const action = useAction();
-  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "The draft was sent", onDone);
+  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "Draft sent", onDone);
   return (
-    <div className={css.draft} role="group" aria-label={`Draft of ${agentName}`}>
+    <div className={css.draft} role="group" aria-label={`Draft from ${agentName}`}>
       <p className={css.about}>
-        <bdi>{agentName}</bdi> said this, but did not send it:
+        <bdi>{agentName}</bdi> wrote this answer but did not send it:
       </p>
       {edited === null ? (
         <div className={css.words}>
@@ -34,18 +34,18 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
         <Editor words={edited} onChange={setEdited} />
       )}
       {!canSend ? (
-        <p className={css.about}>An operator of the organisation can send it.</p>
+        <p className={css.about}>Only operators and owners can send it.</p>
       ) : edited === null ? (
         <div className={css.deeds}>
           <Button kind="primary" icon="send" disabled={action.busy} onClick={() => send(null)}>
-            Send the draft
+            Send draft
           </Button>
           <Button disabled={action.busy} onClick={() => setEdited(draft)}>
             Edit
           </Button>
           <Button
             disabled={action.busy}
-            onClick={() => action.run(() => api.discardDraft(asked), "The draft was discarded", onDone)}
+            onClick={() => action.run(() => api.discardDraft(asked), "Draft discarded", onDone)}
           >
             Discard
           </Button>
@@ -53,10 +53,10 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
       ) : (
         <div className={css.deeds}>
           <Button kind="primary" icon="send" disabled={action.busy || edited.trim() === ""} onClick={() => send(edited)}>
-            Send this
+            Send edited answer
           </Button>
           <Button disabled={action.busy} onClick={() => setEdited(null)}>
-            Leave it as it was
+            Cancel
           </Button>
         </div>
       )}

@@ -18,7 +18,7 @@ import { FileItem } from "./FileItem";
 import css from "../../ui/TimelineItem.module.css";
 import { Options } from "./Options";
 import { DeliveryMark } from "./DeliveryMark";
-import { templateIdOf, instructionsText } from "./deliveryText";
+import { failureOf, instructionsText, templateIdOf } from "./deliveryText";
 
 interface Props {
   message: Message;
@@ -60,6 +60,11 @@ export const MessageItem = memo(
             <Options workspaceId={workspaceId} questionId={id} options={message.options} chosen={chosen} />
           )}
           {message.tick !== null && <DeliveryMark tick={message.tick} obligation={obligation} waits={waits} />}
+          {obligation !== null && failureOf(obligation) !== null && (
+            <p className={css.failed}>
+              {agentName} could not answer: <bdi>{failureOf(obligation)}</bdi>. Send the message again, or look at the agent's log for the cause.
+            </p>
+          )}
           {showInstructions && obligation !== null && <UsedInstructions obligation={obligation} />}
           {id !== null && obligation?.draft && (
             <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} />
@@ -67,7 +72,7 @@ export const MessageItem = memo(
           {message.tick === "sending" && message.attachments.length > 0 && <CancelSending clientId={message.key} />}
           {message.tick === "dead" && (
             <p className={css.failed}>
-              {message.reason} <Link to={{ view: "problems" }}>Show in Problems</Link>
+              {message.reason} <Link to={{ view: "problems" }}>View in Problems</Link>
             </p>
           )}
           {message.tick === "not_sent" && (
@@ -83,7 +88,7 @@ export const MessageItem = memo(
         <div className={css.tools}>
           <span>{exact(message.at)}</span>
           {obligation !== null && (
-            <IconButton icon="book" label="What it was told with" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
+            <IconButton icon="book" label="Instructions sent with this message" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
           )}
           <CopyButton text={message.text} label="Copy message" />
           {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}
@@ -110,10 +115,10 @@ function sameMessage(one: Message, other: Message): boolean {
 /** The instructions sent with this message, and their cost. */
 function UsedInstructions({ obligation }: { obligation: Obligation }) {
   const words = instructionsText(obligation);
-  if (words === null || obligation.template === null) return <p className={css.told}>It came without instructions.</p>;
+  if (words === null || obligation.template === null) return <p className={css.told}>No instructions were sent with this message.</p>;
   return (
     <p className={css.told}>
-      Told with <Link to={{ view: "instructions", templateId: templateIdOf(obligation.template) }}>{words}</Link>
+      Instructions: <Link to={{ view: "instructions", templateId: templateIdOf(obligation.template) }}>{words}</Link>
     </p>
   );
 }
@@ -126,7 +131,7 @@ function CancelSending({ clientId }: { clientId: string }) {
   return (
     <div className={css.failed}>
       <Button icon="close" onClick={() => uploads.stop(clientId)}>
-        Stop sending
+        Cancel upload
       </Button>
     </div>
   );

@@ -33,13 +33,16 @@ async function happen(made: TestPage, ...verbs: readonly Verb[]): Promise<void> 
 }
 
 const message = (): HTMLElement => screen.getByText("Is it done?").closest("li") as HTMLElement;
-const draft = (): HTMLElement | null => screen.queryByRole("group", { name: "Draft of Agent a" });
+const draft = (): HTMLElement | null => screen.queryByRole("group", { name: "Draft from Agent a" });
 
 test("a message is answered, declined or overdue as it happens, and after a reload", async () => {
   for (const [verbs, words] of [
     [[{ verb: "answer", id: "a", text: "Yes" }], "Answered"],
     [[{ verb: "decline", id: "a", at: 0 }], "Declined: not mine"],
-    [[{ verb: "be_late", id: "a", at: 0 }], "No answer"],
+    [[{ verb: "be_late", id: "a", at: 0 }], "Answer overdue"],
+    [[{ verb: "fail", id: "a", at: 0 }], "Failed"],
+    [[{ verb: "fail", id: "a", at: 0 }], "could not answer: exit code 3. Send the message again"],
+    [[{ verb: "fail", id: "a", at: 0 }, { verb: "answer", id: "a", text: "Yes" }], "Answered"],
   ] as const satisfies readonly (readonly [readonly Verb[], string])[]) {
     const made = await page();
     expect(message().textContent).toContain("Delivered");
@@ -57,9 +60,9 @@ test("what an agent said elsewhere appears under the message, and one press send
   const send = vi.spyOn(made.api, "sendDraft").mockResolvedValue({});
   await happen(made, { verb: "draft", id: "a", at: 0, text: "**All** of it" });
   expect(message().textContent).toContain("Answered outside Molecule");
-  expect(draft()?.textContent).toContain("Agent a said this, but did not send it:");
+  expect(draft()?.textContent).toContain("Agent a wrote this answer but did not send it:");
   await vi.waitFor(() => expect(draft()?.querySelector("strong")?.textContent).toBe("All"), PATIENT);
-  fireEvent.click(within(draft() as HTMLElement).getByRole("button", { name: "Send the draft" }));
+  fireEvent.click(within(draft() as HTMLElement).getByRole("button", { name: "Send draft" }));
   await flushPromises();
   const activityId = made.server.history("a")[0]?.id;
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId }, null);
@@ -78,10 +81,10 @@ test("a draft that was discarded is gone, and the message is still open", async 
 
 test("what a message was told with is shown on demand", async () => {
   await page();
-  const button = within(message()).getByRole("button", { name: "What it was told with" });
+  const button = within(message()).getByRole("button", { name: "Instructions sent with this message" });
   expect(button.getAttribute("aria-expanded")).toBe("false");
   fireEvent.click(button);
-  expect(message().textContent).toContain("Told with generic-mcp-default@1, full form, 180 tokens");
+  expect(message().textContent).toContain("Instructions: generic-mcp-default@1, full form, 180 tokens");
   expect(within(message()).getByRole("link").getAttribute("href")).toBe("/app/instructions/generic-mcp-default");
 });
 
@@ -112,20 +115,20 @@ test("an option is chosen by a press, sent with its number, and then all rest", 
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   fireEvent.click(option("The <b>first</b>"));
   await flushPromises();
-  expect(send).toHaveBeenCalledExactlyOnceWith("a", expect.any(String), "The <b>first</b>", [], { of: "q1", option: 0 });
+  expect(send).toHaveBeenCalledExactlyOnceWith("a", expect.any(String), "The <b>first</b>", { files: [], choice: { of: "q1", option: 0 }, when: "queue" });
   expect(option(/first/).getAttribute("aria-pressed")).toBe("true");
-  expect(option(/first/).textContent).toContain("chosen");
+  expect(option(/first/).textContent).toContain("selected");
   expect([option(/first/), option(/second/)].every((each) => (each as HTMLButtonElement).disabled)).toBe(true);
 });
 
 test("a choice that could not be sent is sent again with its number", async () => {
   const made = await asking();
-  const send = vi.spyOn(made.api, "send").mockRejectedValueOnce(new NoResponseError("The server did not answer.")).mockResolvedValue({});
+  const send = vi.spyOn(made.api, "send").mockRejectedValueOnce(new NoResponseError("The server did not respond.")).mockResolvedValue({});
   fireEvent.click(option("The second"));
   await flushPromises();
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
   await flushPromises();
-  expect(send.mock.calls.map((call) => call[4])).toEqual([{ of: "q1", option: 1 }, { of: "q1", option: 1 }]);
+  expect(send.mock.calls.map((call) => call[3]?.choice)).toEqual([{ of: "q1", option: 1 }, { of: "q1", option: 1 }]);
 });
 
 test("what was chosen is seen after a reload", async () => {
@@ -146,10 +149,11 @@ test("who may only look chooses nothing", async () => {
 test("the words below a message say when an answer is due, and that none came", () => {
   const now = Date.parse("2026-03-01T12:00:00Z");
   const open = { state: "open", dueAt: "2026-03-01T12:02:00Z", draft: null, reason: null, template: null, form: null, tokens: null } as const;
+  expect(deliveryText("in_inbox", open, null, now).words).toBe("In the agent’s inbox, answer due in 2 min");
   expect(deliveryText("handed_over", open, null, now).words).toBe("Delivered, answer due in 2 min");
-  expect(deliveryText("acked", open, null, now + 120_000).words).toBe("Handled, no answer yet");
-  expect(deliveryText("acked", { ...open, dueAt: null }, null, now).words).toBe("Handled");
-  expect(deliveryText("stored", null, "the agent is paused", now).words).toBe("Stored, queued: the agent is paused");
+  expect(deliveryText("acked", open, null, now + 120_000).words).toBe("Acknowledged, no answer yet");
+  expect(deliveryText("acked", { ...open, dueAt: null }, null, now).words).toBe("Acknowledged");
+  expect(deliveryText("stored", null, "the agent is paused", now).words).toBe("Queued: the agent is paused");
   expect(deliveryText("dead", open, null, now)).toMatchObject({ words: "Not delivered", bad: true });
   expect(deliveryText("acked", { ...open, state: "declined" }, null, now).words).toBe("Declined");
   expect(instructionsText(open)).toBeNull();

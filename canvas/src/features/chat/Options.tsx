@@ -27,7 +27,7 @@ export function Options({ workspaceId, questionId, options, chosen }: Props) {
         >
           {chosen === at && <Icon name="check" size={14} />}
           <bdi>{words}</bdi>
-          {chosen === at && <span className="visually-hidden">, chosen</span>}
+          {chosen === at && <span className="visually-hidden">, selected</span>}
         </button>
       ))}
     </div>

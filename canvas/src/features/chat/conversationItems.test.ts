@@ -14,7 +14,7 @@ function line(seq: number, at: string, part: Partial<Line> = {}): Line {
 }
 
 function entry(clientId: string, part: Partial<UnsentMessage> = {}): UnsentMessage {
-  return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
+  return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, when: "queue", at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
 }
 
 function items(lines: Line[], unsent: UnsentMessage[] = [], newAfter: number | null = null): Item[] {
@@ -50,8 +50,8 @@ test("a message is the same item before and after the server has it", () => {
 });
 
 test("what was not sent stays at the end, with the reason", () => {
-  const all = items([line(1, "2026-03-29T11:59:30Z")], [entry("c1", { state: "not_sent", reason: "The server did not answer." })]);
-  expect(all.at(-1)).toMatchObject({ key: "c1", tick: "not_sent", reason: "The server did not answer.", id: null });
+  const all = items([line(1, "2026-03-29T11:59:30Z")], [entry("c1", { state: "not_sent", reason: "The server did not respond." })]);
+  expect(all.at(-1)).toMatchObject({ key: "c1", tick: "not_sent", reason: "The server did not respond.", id: null });
 });
 
 test("times that are none do not break the list", () => {

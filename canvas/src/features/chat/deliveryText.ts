@@ -14,9 +14,10 @@ export interface DeliveryText {
 
 const WAY: Readonly<Record<Tick, DeliveryText>> = {
   sending: { icon: "clock", words: "Sending", bad: false },
-  stored: { icon: "check", words: "Stored", bad: false },
+  stored: { icon: "check", words: "Sent", bad: false },
+  in_inbox: { icon: "check", words: "In the agent’s inbox", bad: false },
   handed_over: { icon: "checks", words: "Delivered", bad: false },
-  acked: { icon: "checks", words: "Handled", bad: false },
+  acked: { icon: "checks", words: "Acknowledged", bad: false },
   dead: { icon: "warning", words: "Not delivered", bad: true },
   not_sent: { icon: "warning", words: "Not sent", bad: true },
 };
@@ -25,8 +26,9 @@ const WAY: Readonly<Record<Tick, DeliveryText>> = {
 export function deliveryText(tick: Tick, obligation: Obligation | null, waits: string | null, now: number): DeliveryText {
   const way = WAY[tick];
   if (way.bad || tick === "sending" || obligation === null) {
-    return tick === "stored" && waits !== null ? { ...way, words: `Stored, queued: ${waits}` } : way;
+    return tick === "stored" && waits !== null ? { ...way, words: `Queued: ${waits}` } : way;
   }
+  if (failureOf(obligation) !== null) return { icon: "warning", words: "Failed", bad: true };
   switch (obligation.state) {
     case "answered":
       return { icon: "checks", words: "Answered", bad: false };
@@ -35,10 +37,15 @@ export function deliveryText(tick: Tick, obligation: Obligation | null, waits: s
     case "answered_outside":
       return { icon: "warning", words: "Answered outside Molecule", bad: true };
     case "overdue":
-      return { icon: "warning", words: "No answer", bad: true };
+      return { icon: "warning", words: "Answer overdue", bad: true };
     case "open":
       return { ...way, words: `${way.words}${dueText(obligation.dueAt, now)}` };
   }
+}
+
+/** Why the agent's work on a message failed; null if it did not, or if the message was answered since. */
+export function failureOf({ state, reason, draft }: Obligation): string | null {
+  return (state === "open" || state === "overdue") && draft === null ? reason : null;
 }
 
 function dueText(dueAt: string | null, now: number): string {

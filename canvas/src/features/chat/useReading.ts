@@ -42,11 +42,11 @@ export function useAnnouncedDelegations(name: string, lines: readonly Line[], de
     // Delegations of an older page are not new.
     const isNews = ({ id, seq }: Delegation): boolean => (before.all.has(id) ? before.all.get(id) !== all.get(id) : seq > before.last);
     const news = shownDelegations.findLast(isNews);
-    if (news !== undefined) announce(isOpen(news) ? `${name} gave work to another agent` : `Work that ${name} gave was ${ENDS[news.status] ?? "ended"}`);
+    if (news !== undefined) announce(isOpen(news) ? `${name} delegated a task to another agent` : `A task delegated by ${name} ${ENDS[news.status] ?? "has ended"}`);
   }, [name, lines, delegations, loaded]);
 }
 
-const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelled: "cancelled", failed: "not done: it failed" };
+const ENDS: Readonly<Record<string, string>> = { completed: "was answered", cancelled: "was cancelled", failed: "failed" };
 
 /** Announce messages that arrive in the open chat to screen readers. */
 export function useAnnouncedMessages(name: string, lines: readonly Line[], loaded: boolean): void {

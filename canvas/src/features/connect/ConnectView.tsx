@@ -1,12 +1,16 @@
 /** Create a workspace, show its token once, and watch its agent connect. */
 
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { useSession } from "../../core/app";
 import { useStored } from "../../core/store/store";
+import { Button } from "../../ui/Button";
+import { AddAgent } from "./AddAgent";
 import { ConnectionStatus } from "./ConnectionStatus";
 import css from "./ConnectView.module.css";
+import { Machines } from "./Machines";
 import { WorkspaceForm } from "./WorkspaceForm";
 import { useHosts } from "./useHosts";
+import { useRunners } from "./useRunners";
 
 export function ConnectView() {
   const session = useSession();
@@ -14,6 +18,22 @@ export function ConnectView() {
   // A token that was not hidden is shown again on return; otherwise an empty form.
   useEffect(() => () => session.createdWorkspace.update((last) => (last?.token === "" ? null : last)), [session]);
   const hosts = useHosts();
+  const runners = useRunners();
+  const [byHand, setByHand] = useState(false);
+  if (made === null && !byHand && runners.rows !== null && runners.rows.length > 0) {
+    return (
+      <div className={css.connect}>
+        <div className={css.inside}>
+          <h2 className={css.title}>Add an agent</h2>
+          <AddAgent runners={runners.rows} />
+          <Machines runners={runners.rows} />
+          <div>
+            <Button onClick={() => setByHand(true)}>Connect an agent that you start yourself</Button>
+          </div>
+        </div>
+      </div>
+    );
+  }
   return (
     <div className={css.connect}>
       <div className={css.inside}>

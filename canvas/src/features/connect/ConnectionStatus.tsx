@@ -15,7 +15,7 @@ import css from "./ConnectView.module.css";
 import { SetupSteps } from "./SetupSteps";
 import type { Hosts } from "./useHosts";
 
-const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I see that you are connected.";
+const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I can see that you are connected.";
 
 interface Props {
   connection: CreatedWorkspace;
@@ -38,16 +38,16 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
   return (
     <div className={css.arrival}>
       <h3 ref={heading} tabIndex={-1} className={css.made}>
-        The seat “{connection.name}” is made
+        “{connection.name}” created
       </h3>
       <Token connection={connection} onHide={onHide} />
       <SetupSteps workspaceId={connection.id} hosts={hosts} />
       <Checklist workspaceId={connection.id} />
       <div className={css.after}>
         <Button kind="primary" onClick={() => pendingApproval(openChat)}>
-          Open its chat
+          Open chat
         </Button>
-        <Button onClick={() => pendingApproval(onAnother)}>Connect another</Button>
+        <Button onClick={() => pendingApproval(onAnother)}>Connect another agent</Button>
       </div>
       {next !== null && <Ask onGo={next} onStay={() => setNext(null)} />}
     </div>
@@ -56,13 +56,13 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
 
 function Ask({ onGo, onStay }: { onGo: () => void; onStay: () => void }) {
   return (
-    <Dialog label="Do you have the token?" onClose={onStay}>
-      <p>It is still shown here, and is gone once you go on. A new one, made later, ends this one.</p>
+    <Dialog label="Have you copied the token?" onClose={onStay}>
+      <p>The token is shown only once and cannot be shown again after you continue. Issuing a new token revokes this one.</p>
       <div className={css.after}>
         <Button kind="primary" onClick={onStay}>
-          Back to the token
+          Back to token
         </Button>
-        <Button onClick={onGo}>I have it, go on</Button>
+        <Button onClick={onGo}>Continue</Button>
       </div>
     </Dialog>
   );
@@ -74,8 +74,8 @@ function Token({ connection: { id, token }, onHide }: { connection: CreatedWorks
       <p className={`${css.token} ${css.hidden}`}>
         <Icon name="check" />
         <span>
-          The token is hidden and is not kept here. If it is lost, make a new one: “New token” under{" "}
-          <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>About</Link> of this agent.
+          The token is hidden and not stored here. If you lose it, issue a new one with “New token” under{" "}
+          <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>About</Link>.
         </span>
       </p>
     );
@@ -85,13 +85,13 @@ function Token({ connection: { id, token }, onHide }: { connection: CreatedWorks
       <Icon name="warning" />
       <div className={css.tokenWords}>
         <p>
-          <strong>This token is shown only now.</strong> Whoever has it speaks as this agent; keep it like a password.
+          <strong>This token is shown only once.</strong> Anyone with it can act as this agent, so keep it secret like a password.
         </p>
         <p className={css.secret}>
           <code>{token}</code>
           <CopyButton text={token} label="Copy token" />
         </p>
-        <Button onClick={onHide}>I have it, hide it</Button>
+        <Button onClick={onHide}>Done</Button>
       </div>
     </div>
   );
@@ -106,8 +106,8 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
   const stalled = useStalled(waitingFor?.name);
   const asked = hasTestMessage(chat);
   return (
-    <section className={css.box} aria-label="Arrival">
-      <h4>It arrives</h4>
+    <section className={css.box} aria-label="Connection status">
+      <h4>Connection status</h4>
       <ol className={css.steps}>
         {steps.map((step) => (
           <li key={step.name} className={step.done ? css.done : css.open}>
@@ -115,7 +115,7 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
             <div>
               <p>
                 {step.title}
-                <span className="visually-hidden">{step.done ? ": done" : ": not yet"}</span>
+                <span className="visually-hidden">{step.done ? ": done" : ": pending"}</span>
               </p>
               {step === waitingFor && stalled && <p className={css.hint}>{step.cause}</p>}
               {step.name === "read" && !asked && registeredAt !== null && <TestMessage workspaceId={workspaceId} />}
@@ -134,12 +134,12 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
 function TestMessage({ workspaceId }: { workspaceId: string }) {
   const session = useSession();
   const entry = useStored(session.outbox.entries).findLast((each) => each.workspaceId === workspaceId);
-  if (entry === undefined) return <Button onClick={() => void session.sendMessage(workspaceId, TEST_MESSAGE)}>Send the test message</Button>;
+  if (entry === undefined) return <Button onClick={() => void session.sendMessage(workspaceId, TEST_MESSAGE)}>Send test message</Button>;
   if (entry.state !== "not_sent") return <Button disabled>{entry.state === "stored" ? "Sent" : "Sending…"}</Button>;
   return (
     <>
       <p role="alert" className={css.problem}>
-        The message was not sent: {entry.reason}
+        Message not sent: {entry.reason}
       </p>
       <Button icon="again" onClick={() => void session.outbox.retry(entry.clientId)}>
         Retry

@@ -11,9 +11,9 @@ export function FirstRun() {
   return (
     <div className={css.first}>
       <div className={css.inside}>
-        <h2 className={css.title}>Nobody works here yet</h2>
+        <h2 className={css.title}>No agents yet</h2>
         <p className={css.lead}>
-          An agent takes a seat in this organisation, says that it is there, and from then on you see it here and can write to it.
+          Each agent has a workspace in this organisation. Once an agent connects, it appears here and you can send it messages.
           There are three ways to start.
         </p>
         <ol className={css.ways}>
@@ -22,7 +22,7 @@ export function FirstRun() {
               <Icon name="connect" size={20} />
             </span>
             <h3>Connect an agent</h3>
-            <p>Make a seat, paste one command where your agent runs, and watch it arrive.</p>
+            <p>Start one on this page where a machine has a runner, or run one command where your agent runs. Then watch it connect.</p>
             <Button kind="primary" onClick={() => router.go({ view: "connect" })}>
               Connect an agent
             </Button>
@@ -31,17 +31,17 @@ export function FirstRun() {
             <span className={css.icon}>
               <Icon name="play" size={20} />
             </span>
-            <h3>Watch the demo</h3>
-            <p>A small company of scripted agents. It needs no model and no account.</p>
-            <ShellCommand label="the command that starts the demo" text="molecule up --demo" />
+            <h3>Try the demo</h3>
+            <p>A small team of scripted agents. No model or account needed.</p>
+            <ShellCommand label="demo command" text="molecule up --demo" />
           </li>
           <li className={css.way}>
             <span className={css.icon}>
               <Icon name="book" size={20} />
             </span>
-            <h3>Read how it works</h3>
-            <p>How an agent registers, waits for messages and answers: three requests. The whole API stands in one file.</p>
-            <ShellCommand label="the command that fetches the API's description" text={`curl -sS ${location.origin}/openapi.json`} />
+            <h3>Learn how it works</h3>
+            <p>An agent registers, waits for messages and answers with three requests. One file describes the whole API.</p>
+            <ShellCommand label="command that downloads the API description" text={`curl -sS ${location.origin}/openapi.json`} />
           </li>
         </ol>
       </div>

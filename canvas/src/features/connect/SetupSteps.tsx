@@ -11,7 +11,7 @@ import { HostSelect, type Hosts } from "./useHosts";
 export function SetupSteps({ workspaceId, hosts }: { workspaceId: string; hosts: Hosts }) {
   const { page, problem } = useConnectPage(workspaceId, hosts.chosen?.name ?? null);
   return (
-    <section className={css.box} aria-label="What to do there" aria-busy={page === null && problem === null}>
+    <section className={css.box} aria-label="Setup" aria-busy={page === null && problem === null}>
       <HostSelect hosts={hosts} />
       {problem !== null && (
         <p className={css.problem} role="alert">
@@ -30,7 +30,7 @@ function Page({ page }: { page: ConnectPage }) {
     <>
       <Step step={quick} />
       <details className={css.details} key={page.host}>
-        <summary>Or by hand</summary>
+        <summary>Set up manually</summary>
         <ByHand steps={page.by_hand} />
       </details>
     </>

@@ -10,7 +10,7 @@ import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
 
 /** Without a response the workspace may exist; repeating the request would create another one. */
-const MAYBE_CREATED = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";
+const MAYBE_CREATED = "The workspace may still have been created. Look for it in the organisation first; if it exists, issue its token under About.";
 
 export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: CreatedWorkspace) => void }) {
   const session = useSession();
@@ -26,7 +26,7 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     if (name.trim() === "") {
-      setProblem("Give the agent a name, so that people find it.");
+      setProblem("Enter a name for the agent.");
       first.current?.focus();
       return;
     }
@@ -46,13 +46,12 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
   };
 
   if (!session.canSend) {
-    return <p className={css.lead}>Your role is viewer, which may not make seats. An owner can change it.</p>;
+    return <p className={css.lead}>Viewers cannot create workspaces. Ask an owner to change your role.</p>;
   }
   return (
     <form className={css.form} onSubmit={(event) => void submit(event)} noValidate>
       <p className={css.lead}>
-        An agent works from a seat. Make one here; the next page says how to put your agent in it, and shows when it has
-        arrived.
+        Each agent has a workspace. Create one here; the next page shows how to connect your agent, and when it is connected.
       </p>
       <HostSelect hosts={hosts} />
       <div className={css.field}>
@@ -69,17 +68,14 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
           onChange={(event) => setName(event.target.value)}
         />
       </div>
-      <div className={css.field}>
-        <label htmlFor={`${id}parent`}>Answers to</label>
-        <ParentSelect id={`${id}parent`} value={parent} onChange={setParent} />
-      </div>
+      <ParentField value={parent} onChange={setParent} />
       <div className={css.field}>
         <label htmlFor={`${id}role`}>
           Role <span className={css.optional}>optional</span>
         </label>
         <input id={`${id}role`} value={role} autoComplete="off" aria-describedby={`${id}rolehint`} onChange={(event) => setRole(event.target.value)} />
         <p id={`${id}rolehint`} className={css.hint}>
-          One line that its colleagues see, such as “Reviews pull requests”.
+          One line that other agents see, such as “Reviews pull requests”.
         </p>
       </div>
       {problem !== null && (
@@ -89,7 +85,7 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
       )}
       <div>
         <Button type="submit" kind="primary" disabled={busy}>
-          {busy ? "Making the seat…" : "Make the seat"}
+          {busy ? "Creating workspace…" : "Create workspace"}
         </Button>
       </div>
     </form>
@@ -98,6 +94,16 @@ export function WorkspaceForm({ hosts, onMade }: { hosts: Hosts; onMade: (connec
 
 /** With more options than this a search field is shown. */
 const MAX_OPTIONS = 200;
+
+export function ParentField({ value, onChange }: { value: string; onChange: (id: string) => void }) {
+  const id = useId();
+  return (
+    <div className={css.field}>
+      <label htmlFor={id}>Reports to</label>
+      <ParentSelect id={id} value={value} onChange={onChange} />
+    </div>
+  );
+}
 
 function ParentSelect({ id, value, onChange }: { id: string; value: string; onChange: (id: string) => void }) {
   const nodes = useData((state) => state.orgNodes);
@@ -110,14 +116,14 @@ function ParentSelect({ id, value, onChange }: { id: string; value: string; onCh
       {all.length > MAX_OPTIONS && (
         <input
           type="search"
-          aria-label="Search whom it answers to"
+          aria-label="Search agents to report to"
           placeholder={`Search ${plural(all.length, "agent")}`}
           value={words}
           onChange={(event) => setWords(event.target.value)}
         />
       )}
       <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>
-        <option value="">Nobody: it is at the top</option>
+        <option value="">None (top level)</option>
         {fitting.slice(0, MAX_OPTIONS).map(({ id: each, level }) => (
           <option key={each} value={each}>
             {"\u2003".repeat(wanted === "" ? level : 0)}

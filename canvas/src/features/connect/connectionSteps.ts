@@ -30,24 +30,24 @@ export function connectionSteps({ workspace, chat, registeredAt }: Observed): Co
   const heard = workspace?.last_heard_at ?? null;
   const card = workspace?.agent_card ?? null;
   return [
-    { name: "token", done: workspace !== undefined, title: "Token made", cause: "" },
+    { name: "token", done: workspace !== undefined, title: "Token created", cause: "" },
     {
       name: "contact",
       done: heard !== null || card !== null || registeredAt !== null || read,
       title: "First contact",
-      cause: "Was the host started after it was configured? Can its machine reach this server\u2019s address? A wrong token answers 401; the host\u2019s list of MCP servers shows it.",
+      cause: "Was the host restarted after it was configured? Can its machine reach this server\u2019s address? A wrong token returns 401; the host shows that in its list of MCP servers.",
     },
     {
       name: "registered",
       done: card !== null,
       title: `Agent registered${toolsText(card)}`,
-      cause: "It asks this server, but has not said who it is: POST /registry/register does that, and molecule mcp by itself.",
+      cause: "The agent has contacted this server but has not registered. Call POST /registry/register; molecule mcp does that automatically.",
     },
     {
       name: "heartbeat",
       done: registeredAt !== null && heard !== null && heard > registeredAt,
       title: "Heartbeat",
-      cause: "The agent registered and was not heard since. It must call its heartbeat every 30 seconds, or wait for messages.",
+      cause: "The agent registered but has sent nothing since. It must send a heartbeat every 30 seconds, or wait for messages.",
     },
     {
       name: "read",
@@ -55,14 +55,14 @@ export function connectionSteps({ workspace, chat, registeredAt }: Observed): Co
       title: "First message read",
       cause:
         asked === undefined
-          ? "Send the test message when the agent is there."
-          : "The message waits for the agent, which has to ask for it: tell it to look into its Molecule inbox.",
+          ? "Send the test message once the agent is connected."
+          : "The message is waiting in the inbox. Ask the agent to check its Molecule inbox.",
     },
     {
       name: "answered",
       done: answered,
       title: "First answer",
-      cause: "An answer counts only if it comes through Molecule: text in the agent\u2019s own terminal is not seen here.",
+      cause: "Only answers sent through Molecule count. Text in the agent\u2019s own terminal does not appear here.",
     },
   ];
 }

@@ -40,7 +40,7 @@ export function HostSelect({ hosts }: { hosts: Hosts }) {
   }
   return (
     <div className={css.field}>
-      <label htmlFor={id}>It lives in</label>
+      <label htmlFor={id}>Agent runs in</label>
       <select id={id} value={hosts.chosen?.name ?? ""} disabled={hosts.rows.length === 0} onChange={(event) => hosts.choose(event.target.value)}>
         {hosts.rows.map((row) => (
           <option key={row.name} value={row.name}>

@@ -104,7 +104,7 @@ test("what waits tells how many are before it, and that the agent is paused", as
     { verb: "delegate", id: "a", target: "b", text: "Read it" },
     { verb: "pause", id: "b" },
   ]);
-  expect(bubble("d2").textContent).toContain("1 other before it, the agent is paused");
+  expect(bubble("d2").textContent).toContain("1 task ahead, the agent is paused");
 });
 
 /** The server's response for an ended delegation. */
@@ -134,7 +134,7 @@ test.each(["cancelled", "completed", "failed"] as const)("after a press of Cance
   vi.spyOn(made.api, "cancel").mockImplementation(async () => ended(made, how));
   fireEvent.click(within(bubble("d1")).getByRole("button", { name: "Cancel" }));
   await flushPromises();
-  const words = { cancelled: "Cancelled", completed: "Not cancelled: it was answered before", failed: "Not cancelled: it failed before" };
+  const words = { cancelled: "Cancelled", completed: "Not cancelled: already answered", failed: "Not cancelled: already failed" };
   expect(screen.getByRole("status").textContent?.trim()).toBe(words[how]);
   expect(within(bubble("d1")).queryByRole("button", { name: "Cancel" })).toBeNull();
 });
@@ -153,8 +153,8 @@ test("what failed says why and what to do, is tried again once, and both are lin
   made.server.do({ verb: "retry", id: "a", at: 0 });
   made.deliver();
   expect(within(bubble("d1")).queryByRole("button", { name: "Retry" })).toBeNull();
-  expect(within(bubble("d1")).getByRole("link", { name: "It was tried again" }).getAttribute("href")).toBe("/app/delegations/d2");
-  expect(within(bubble("d2")).getByRole("link", { name: "It was tried before" }).getAttribute("href")).toBe("/app/delegations/d1");
+  expect(within(bubble("d1")).getByRole("link", { name: "Next attempt" }).getAttribute("href")).toBe("/app/delegations/d2");
+  expect(within(bubble("d2")).getByRole("link", { name: "Previous attempt" }).getAttribute("href")).toBe("/app/delegations/d1");
 });
 
 test("a long answer is shown in part, and all of it when that is asked for", async () => {
@@ -199,10 +199,10 @@ test("the work of an agent is listed, both what it gave and what it was given", 
   vi.spyOn(made.api, "delegationsOf").mockResolvedValue(made.server.timeline("a").filter((item) => item.kind === "delegation"));
   made.show(<DelegationsTab workspaceId="a" />);
   await flushPromises();
-  const rows = within(screen.getByRole("list", { name: "Work given and taken" })).getAllByRole("listitem");
+  const rows = within(screen.getByRole("list", { name: "Delegations" })).getAllByRole("listitem");
   expect(rows).toHaveLength(5);
-  expect(rows[0]?.textContent).toContain("Asked by Agent b");
-  expect(rows[1]?.textContent).toContain("Asked Agent c");
+  expect(rows[0]?.textContent).toContain("Delegated by Agent b");
+  expect(rows[1]?.textContent).toContain("Delegated to Agent c");
 });
 
 test("work that could not be read anew is told of beside what is known, and read at a press", async () => {
@@ -210,7 +210,7 @@ test("work that could not be read anew is told of beside what is known, and read
   const read = vi.spyOn(made.api, "delegationsOf").mockRejectedValueOnce(new ApiError(503, null, "The store is busy."));
   made.show(<DelegationsTab workspaceId="a" />);
   await flushPromises();
-  expect(screen.getByRole("list", { name: "Work given and taken" })).toBeTruthy();
+  expect(screen.getByRole("list", { name: "Delegations" })).toBeTruthy();
   expect(screen.getByRole("alert").textContent).toContain("The store is busy.");
   read.mockResolvedValue([]);
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
@@ -224,13 +224,13 @@ test("work is not called stuck while its agent says that it is at work, in the c
   await made.session.problemLists.read();
   made.show(<ProblemsView />);
   expect(bubble("d1").textContent).toContain("Stuck");
-  expect(bubble("d1").textContent).toContain("no sign of life for 4 min");
-  expect(screen.getByRole("region", { name: "Work that is stuck" })).toBeTruthy();
+  expect(bubble("d1").textContent).toContain("no activity for 4 min");
+  expect(screen.getByRole("region", { name: "Stuck tasks" })).toBeTruthy();
   made.beat("b", "2026-03-01T12:03:30.000Z");
-  expect(bubble("d1").textContent).toContain("no sign of life for 1 min");
+  expect(bubble("d1").textContent).toContain("no activity for 1 min");
   made.beat("b", "2026-03-01T12:04:50.000Z");
   expect(bubble("d1").textContent).toContain("Working");
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  expect(screen.getByText("No problems")).toBeTruthy();
 });
 
 test("work in trouble is a problem until somebody has seen it, also on the next page", async () => {
@@ -239,14 +239,14 @@ test("work in trouble is a problem until somebody has seen it, also on the next 
   made.deliver();
   await made.session.problemLists.read();
   const first = made.show(<ProblemsView />);
-  const region = screen.getByRole("region", { name: "Work that failed" });
+  const region = screen.getByRole("region", { name: "Failed tasks" });
   expect(region.textContent).toContain("no disk");
-  fireEvent.click(within(region).getByRole("button", { name: "I have seen it" }));
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  fireEvent.click(within(region).getByRole("button", { name: "Dismiss" }));
+  expect(screen.getByText("No problems")).toBeTruthy();
   first.unmount();
   const again = page(DAY, { storage: made.storage }).load();
   again.deliver();
   await again.session.problemLists.read();
   again.show(<ProblemsView />);
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  expect(screen.getByText("No problems")).toBeTruthy();
 });

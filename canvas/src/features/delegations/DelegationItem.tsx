@@ -37,7 +37,7 @@ export const DelegationItem = memo(function DelegationItem({ delegation, sourceN
       <div className={`${message.body} ${css.body}`}>
         <p className={message.head}>
           <span className={message.author}>
-            <bdi>{sourceName}</bdi> asked <PeerLink id={delegation.targetId} />
+            <bdi>{sourceName}</bdi> delegated to <PeerLink id={delegation.targetId} />
           </span>
           <Time at={createdAt} className={message.time} />
         </p>
@@ -61,7 +61,7 @@ export const DelegationItem = memo(function DelegationItem({ delegation, sourceN
 
 export function PeerLink({ id }: { id: string }) {
   const name = useData((state) => state.workspaces.get(id)?.name);
-  if (name === undefined) return <>an agent that is gone</>;
+  if (name === undefined) return <>a removed agent</>;
   return (
     <Link to={{ view: "org", focus: id, panel: "chat", filter: "" }} className={css.peer}>
       <bdi>{name}</bdi>
@@ -90,7 +90,7 @@ export function ProgressLine({ progress }: { progress: Progress }) {
   return (
     <div className={css.progress}>
       <p dir="auto">{words}</p>
-      {progress.percent !== null && <progress max={100} value={progress.percent} aria-label="How far the work is" className={css.bar} />}
+      {progress.percent !== null && <progress max={100} value={progress.percent} aria-label="Task progress" className={css.bar} />}
     </div>
   );
 }
@@ -105,7 +105,7 @@ export function Answer({ delegation }: { delegation: Pick<Delegation, "id" | "re
     <div className={css.answer}>
       <MessageText text={replyComplete ? reply : `${reply}…`} />
       {!replyComplete && (
-        <Button kind="quiet" disabled={action.busy} onClick={() => action.run(() => session.readReply(id), "All of the answer is shown")}>
+        <Button kind="quiet" disabled={action.busy} onClick={() => action.run(() => session.readReply(id), "Full answer shown")}>
           Show all
         </Button>
       )}
@@ -147,29 +147,29 @@ export function DelegationActions({ delegation, inView = false, children }: { de
         </Button>
       )}
       {failed && again === null && session.canSend && (
-        <Button icon="again" disabled={action.busy} onClick={() => action.run(retry, "It was given once more")}>
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(retry, "Delegated again")}>
           Retry
         </Button>
       )}
       {children}
       {!inView && (
         <Link to={{ view: "delegation", id, node: null }} className={css.link}>
-          Open the work
+          View task
         </Link>
       )}
       {failed && (
         <Link to={{ view: "org", focus: delegation.targetId, panel: "about", filter: "" }} className={css.link}>
-          Look at the agent
+          View agent
         </Link>
       )}
       {retryOf !== null && (
         <Link to={{ view: "delegation", id: retryOf, node: null }} className={css.link}>
-          It was tried before
+          Previous attempt
         </Link>
       )}
       {again !== null && (
         <Link to={{ view: "delegation", id: again, node: null }} className={css.link}>
-          It was tried again
+          Next attempt
         </Link>
       )}
       {!inView && <CopyButtons delegation={delegation} />}
@@ -183,7 +183,7 @@ function CopyButtons({ delegation }: { delegation: Delegation }) {
   return (
     <span className={css.copies}>
       <CopyButton text={reply ?? task} label={reply === null ? "Copy task" : "Copy answer"} />
-      <CopyButton text={location.origin + hrefOf({ view: "chats", workspaceId: sourceId, messageId: id })} label="Copy link to this work" icon="link" />
+      <CopyButton text={location.origin + hrefOf({ view: "chats", workspaceId: sourceId, messageId: id })} label="Copy link to task" icon="link" />
     </span>
   );
 }

@@ -5,11 +5,11 @@ import css from "./DelegationMark.module.css";
 
 export const STATE_TEXTS: Readonly<Record<DelegationState, string>> = {
   sent: "Sent",
-  dispatched: "On its way",
+  dispatched: "Sending",
   queued: "Queued",
   working: "Working",
   stuck: "Stuck",
-  unknown: "Sent, no answer",
+  unknown: "Outcome unknown",
   completed: "Answered",
   failed: "Failed",
   cancelled: "Cancelled",

@@ -29,7 +29,7 @@ function shown(seconds: number): HTMLElement {
     own: null,
   };
   new TestPage().load().show(<DelegationTimeline rows={rowsOf(treeOf([node]), new Set())} facts={[]} now={BEGIN + seconds * 1_000} />);
-  return screen.getByRole("region", { name: "Time line" });
+  return screen.getByRole("region", { name: "Timeline" });
 }
 
 const axis = (line: HTMLElement): (string | null)[] => [...line.querySelectorAll("[data-zoom] > [aria-hidden] > span")].map((each) => each.textContent);
@@ -37,7 +37,7 @@ const axis = (line: HTMLElement): (string | null)[] => [...line.querySelectorAll
 test("the axis of work that takes days is told in hours, so that no two places have the same words", () => {
   const line = shown(72 * 3_600);
   expect(axis(line)).toEqual(["0:00", "18:00:00", "36:00:00", "54:00:00", "72:00:00"]);
-  fireEvent.click(within(line).getByRole("button", { name: "Show less time" }));
+  fireEvent.click(within(line).getByRole("button", { name: "Zoom in" }));
   const zoomed = axis(line);
   expect(zoomed.slice(-3)).toEqual(["54:00:00", "63:00:00", "72:00:00"]);
   expect(new Set(zoomed).size).toBe(zoomed.length);
@@ -46,7 +46,7 @@ test("the axis of work that takes days is told in hours, so that no two places h
 test("places on the axis whose words are the same are each there, once", () => {
   const complained = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const line = shown(1);
-  const box = within(line).getByRole("group", { name: /^Bars/ });
+  const box = within(line).getByRole("group", { name: /^Timeline bars/ });
   for (let turn = 0; turn < 14; turn += 1) fireEvent.keyDown(box, { key: "+" });
   expect(axis(line)).toHaveLength(801);
   expect(new Set(axis(line)).size).toBeLessThan(801);

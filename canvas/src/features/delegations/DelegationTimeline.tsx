@@ -39,21 +39,21 @@ export function DelegationTimeline({ rows, facts, now }: Props) {
     event.preventDefault();
   };
   return (
-    <section className={css.timeline} aria-label="Time line">
+    <section className={css.timeline} aria-label="Timeline">
       <div className={css.head}>
-        <h3>Time line</h3>
+        <h3>Timeline</h3>
         <p className={css.legend}>
           <span className={`${css.sample} ${css.waiting}`} aria-hidden="true" /> waiting
           <span className={`${css.sample} ${css.working}`} aria-hidden="true" /> working
         </p>
-        <div role="group" aria-label="Zoom the time line" className={css.zoom}>
-          <IconButton icon="minus" label="Show more time" onClick={() => by(1 / STEP)} />
+        <div role="group" aria-label="Timeline zoom" className={css.zoom}>
+          <IconButton icon="minus" label="Zoom out" onClick={() => by(1 / STEP)} />
           <output className={css.factor}>{Math.round(zoom * 100)} %</output>
-          <IconButton icon="plus" label="Show less time" onClick={() => by(STEP)} />
-          <IconButton icon="fit" label="Show all the time" onClick={() => setZoom(1)} />
+          <IconButton icon="plus" label="Zoom in" onClick={() => by(STEP)} />
+          <IconButton icon="fit" label="Fit timeline" onClick={() => setZoom(1)} />
         </div>
       </div>
-      <div ref={box} className={css.box} role="group" aria-label="Bars; plus and minus zoom, 0 shows all, arrows move" tabIndex={0} onKeyDown={onKey}>
+      <div ref={box} className={css.box} role="group" aria-label="Timeline bars: plus and minus zoom, 0 shows everything, arrow keys scroll" tabIndex={0} onKeyDown={onKey}>
         <div className={css.inner} style={{ width: `${zoom * 100}%` }} data-zoom={zoom}>
           <ul className={css.rows}>
             {drawn.map(({ row, bars }) => (
@@ -110,7 +110,7 @@ function ticksOf(span: number, zoom: number): string[] {
 
 function durationText(bars: readonly Bar[]): string {
   const words = bars.map((bar) => `${bar.kind === "waiting" ? "waited" : "worked"} ${seconds((bar.to - bar.from) / 1_000)}`);
-  return words.length === 0 ? "nothing yet" : words.join(", then ");
+  return words.length === 0 ? "not started" : words.join(", then ");
 }
 
 /** The wheel zooms while the timeline has the focus, or with Ctrl; otherwise it scrolls the page. */

@@ -99,7 +99,7 @@ function elapsedText({ branch, expanded }: TreeRow, now: number): string {
   if (expanded === null) return words;
   const all = sums(branch, now);
   const failed = all.failed > 0 ? `, ${all.failed} failed` : "";
-  return `${words}; with all below: ${plural(all.nodes, "delegation")}, ${all.open} open${failed}, worked ${seconds(all.working)}`;
+  return `${words}; including sub-tasks: ${plural(all.nodes, "delegation")}, ${all.open} open${failed}, worked ${seconds(all.working)}`;
 }
 
 interface RowProps extends Omit<TreeRow, "branch"> {
@@ -112,7 +112,7 @@ interface RowProps extends Omit<TreeRow, "branch"> {
   onPress: (onTwist: boolean) => void;
 }
 
-const MARKS = { circle: "It is below itself: the data are wrong.", missing: "What it is a part of is not kept any more." };
+const MARKS = { circle: "Data error: this task is its own sub-task.", missing: "The parent task is no longer stored." };
 
 const Row = memo(
   function Row({ branch, node, level, position, siblings, expanded, active, state, elapsed, elapsedLabel, onPress }: RowProps) {

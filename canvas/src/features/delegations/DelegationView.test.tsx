@@ -60,18 +60,18 @@ test("of a long time line the end is shown, and how much of it is left out", asy
   expect(screen.queryByText(/left out/)).toBe(null);
   cleanup();
   await shown(TREE, "/app/delegations/d1", 12);
-  expect(screen.getByText("Only the end of a long line: 12 earlier are left out.")).toBeTruthy();
+  expect(screen.getByText("Only the latest entries are shown; 12 earlier ones are omitted.")).toBeTruthy();
 });
 
 test("a delegation is shown with its task, its tree and what became of each part", async () => {
   await shown();
-  expect(screen.getByRole("heading", { level: 2 }).textContent).toBe("Agent a asked Agent b");
+  expect(screen.getByRole("heading", { level: 2 }).textContent).toBe("Agent a delegated to Agent b");
   expect(screen.getByText("Build it, all of it")).toBeTruthy();
   expect(ids()).toEqual(["d1", "d2", "d3"]);
   expect(rows()[1]?.textContent).toContain("no paper");
   expect(rows()[1]?.textContent).toContain("Read it, change the task, retry.");
-  expect(rows()[0]?.textContent).toContain("with all below: 3 delegations, 2 open, 1 failed");
-  expect(screen.getByRole("region", { name: "What happened" }).textContent).toContain("It lies in the inbox");
+  expect(rows()[0]?.textContent).toContain("including sub-tasks: 3 delegations, 2 open, 1 failed");
+  expect(screen.getByRole("region", { name: "History" }).textContent).toContain("In inbox");
 });
 
 test("the tree has the answer in one plain line", async () => {
@@ -124,7 +124,7 @@ test("keys walk the tree, fold it, and open a child in place; the breadcrumb lea
   await flushPromises();
   expect(made.app.router.place.get()).toEqual({ view: "delegation", id: "d1", node: "d3" });
   expect(ids()).toEqual(["d3"]);
-  const trail = screen.getByRole("navigation", { name: "Where this work belongs" });
+  const trail = screen.getByRole("navigation", { name: "Breadcrumb" });
   fireEvent.click(within(trail).getByRole("link", { name: "Agent b" }));
   await flushPromises();
   expect(ids()).toEqual(["d1", "d2", "d3"]);
@@ -132,16 +132,16 @@ test("keys walk the tree, fold it, and open a child in place; the breadcrumb lea
 
 test("the time line tells waiting from working, in bars and in words, and is zoomed by keys and buttons", async () => {
   await shown([...TREE, { verb: "settle", id: "a", at: 0, how: "completed", text: "built" }]);
-  const line = screen.getByRole("region", { name: "Time line" });
+  const line = screen.getByRole("region", { name: "Timeline" });
   const bars = [...line.querySelectorAll<HTMLElement>("[data-track='d3'] [data-bar]")].map((each) => each.dataset["bar"]);
   expect(bars).toEqual(["waiting"]);
   const words = [...line.querySelectorAll("[data-track]")].map((each) => each.textContent ?? "");
   expect(words[2]).toMatch(/Agent c: waited 0:\d\d/);
   const zoom = (): string => within(line).getByRole("status").textContent ?? "";
-  const box = within(line).getByRole("group", { name: /^Bars/ });
+  const box = within(line).getByRole("group", { name: /^Timeline bars/ });
   fireEvent.keyDown(box, { key: "+" });
   expect(zoom()).toBe("150 %");
-  fireEvent.click(within(line).getByRole("button", { name: "Show less time" }));
+  fireEvent.click(within(line).getByRole("button", { name: "Zoom in" }));
   expect(zoom()).toBe("225 %");
   fireEvent.keyDown(box, { key: "-" });
   fireEvent.keyDown(box, { key: "0" });
@@ -160,7 +160,7 @@ test("what ended badly and was looked at is no problem any more", async () => {
 
 test("work that is not there, and work that cannot be read, each say so", async () => {
   await shown([], "/app/delegations/gone");
-  expect(screen.getByText("This work is not here")).toBeTruthy();
+  expect(screen.getByText("Task not found")).toBeTruthy();
 });
 
 test("a part that the live channel brings before it was read is told of an unreadable one", async () => {

@@ -23,14 +23,14 @@ export function DelegationView({ id, node }: { id: string; node: string | null }
   const shown = node === null || node === id ? work : own;
   useRememberedScroll(node ?? id);
   if (work.problem !== null) return <ReadProblem problem={work.problem} missing={work.missing} onRetry={work.retry} />;
-  if (work.full === null) return <Notice icon="clock" title="Reading the work…" />;
+  if (work.full === null) return <Notice icon="clock" title="Loading task…" />;
   const branch = work.path.at(-1);
   return (
     <div className={css.work}>
       <div className={css.inside}>
         <Trail id={id} path={work.path} parentId={work.full.delegation.parent_id} rootId={work.full.delegation.root_id} />
         {shown.full !== null && <NodeDetail full={shown.full} />}
-        {shown.full === null && shown.problem === null && <p className={css.quiet}>Reading…</p>}
+        {shown.full === null && shown.problem === null && <p className={css.quiet}>Loading…</p>}
         {shown.problem !== null && <ReadProblem problem={shown.problem} missing={shown.missing} onRetry={shown.retry} />}
         <SubTasks
           key={node ?? id}
@@ -47,13 +47,13 @@ function ReadProblem({ problem, missing, onRetry }: { problem: string; missing: 
   const { router } = useApp();
   if (missing) {
     return (
-      <Notice icon="search" title="This work is not here" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
-        It is so old that it is no longer kept, or the link is of another organisation.
+      <Notice icon="search" title="Task not found" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
+        It is too old to be stored, or the link belongs to another organisation.
       </Notice>
     );
   }
   return (
-    <Notice icon="warning" title="The work could not be read" actions={<Button onClick={onRetry}>Try again</Button>}>
+    <Notice icon="warning" title="Could not load task" actions={<Button onClick={onRetry}>Try again</Button>}>
       {problem}
     </Notice>
   );
@@ -63,18 +63,18 @@ function ReadProblem({ problem, missing, onRetry }: { problem: string; missing: 
 function Trail({ id, path, parentId, rootId }: { id: string; path: readonly Branch[]; parentId: string | null; rootId: string }) {
   const workspaces = useData((state) => state.workspaces);
   if (parentId === null && path.length < 2) return null;
-  const nameOf = ({ node }: Branch): string => workspaces.get(node.targetId ?? "")?.name ?? node.targetName ?? "Work";
+  const nameOf = ({ node }: Branch): string => workspaces.get(node.targetId ?? "")?.name ?? node.targetName ?? "Task";
   return (
-    <nav aria-label="Where this work belongs" className={css.trail}>
+    <nav aria-label="Breadcrumb" className={css.trail}>
       <ol>
         {parentId !== null && rootId !== parentId && (
           <li>
-            <Link to={{ view: "delegation", id: rootId, node: null }}>The first of all</Link>
+            <Link to={{ view: "delegation", id: rootId, node: null }}>Root task</Link>
           </li>
         )}
         {parentId !== null && (
           <li>
-            <Link to={{ view: "delegation", id: parentId, node: null }}>What it is a part of</Link>
+            <Link to={{ view: "delegation", id: parentId, node: null }}>Parent task</Link>
           </li>
         )}
         {path.map((branch, at) => {
@@ -121,7 +121,7 @@ function SubTasks({ tree, facts, onOpen }: BelowProps) {
   return (
     <>
       <section className={css.section} aria-label="Tree">
-        <h3>What came of it</h3>
+        <h3>Sub-tasks</h3>
         <SumLine tree={tree} now={now} />
         <DelegationTree rows={rows} now={now} onOpen={onOpen} onFold={fold} />
       </section>

@@ -23,15 +23,15 @@ export function DelegationsTab({ workspaceId }: { workspaceId: string }) {
   if (delegations.length === 0) {
     if (problem !== null) {
       return (
-        <Notice icon="warning" title="The work could not be read" actions={<Button onClick={retry}>Try again</Button>}>
+        <Notice icon="warning" title="Could not load delegations" actions={<Button onClick={retry}>Try again</Button>}>
           {problem}
         </Notice>
       );
     }
-    if (!read) return <Notice icon="clock" title="Reading the work…" />;
+    if (!read) return <Notice icon="clock" title="Loading delegations…" />;
     return (
-      <Notice icon="check" title="No work was given">
-        What this agent asks other agents to do, and what they ask of it, appears here while it runs and when it is done.
+      <Notice icon="check" title="No delegations yet">
+        Tasks that this agent delegates, and tasks delegated to it, appear here.
       </Notice>
     );
   }
@@ -45,29 +45,29 @@ export function DelegationsTab({ workspaceId }: { workspaceId: string }) {
           </Button>
         </p>
       )}
-      <ul className={css.list} aria-label="Work given and taken">
+      <ul className={css.list} aria-label="Delegations">
         {delegations.slice(0, MAX_ROWS).map((each) => (
           <DelegationRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
         ))}
       </ul>
-      {delegations.length > MAX_ROWS && <p className={css.more}>Older work is in the chats.</p>}
+      {delegations.length > MAX_ROWS && <p className={css.more}>Older delegations are in the chats.</p>}
     </div>
   );
 }
 
 function DelegationRow({ delegation, given }: { delegation: Delegation; given: boolean }) {
   const { id, sourceId, targetId, task, createdAt, settledAt } = delegation;
-  const other = useData((state) => state.workspaces.get(given ? targetId : sourceId)?.name) ?? "an agent that is gone";
+  const other = useData((state) => state.workspaces.get(given ? targetId : sourceId)?.name) ?? "a removed agent";
   return (
     <li className={css.row}>
       <p className={css.head}>
         <span>
-          {given ? "Asked" : "Asked by"} <bdi className={css.name}>{other}</bdi>
+          {given ? "Delegated to" : "Delegated by"} <bdi className={css.name}>{other}</bdi>
         </span>
         <Elapsed from={createdAt} to={settledAt} className={css.time} />
       </p>
       <Link to={{ view: "delegation", id, node: null }} className={css.task}>
-        <bdi>{task === "" ? "Work without words" : shownTask(task)}</bdi>
+        <bdi>{task === "" ? "Task without text" : shownTask(task)}</bdi>
       </Link>
       <p className={css.state}>
         <StateText delegation={delegation} />

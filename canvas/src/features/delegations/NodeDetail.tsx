@@ -22,9 +22,9 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
     if (failed) seenProblems.add(delegation.id);
   }, [seenProblems, failed, delegation.id]);
   return (
-    <article className={css.node} data-delegation={delegation.id} aria-label="The work">
+    <article className={css.node} data-delegation={delegation.id} aria-label="Task details">
       <h2 className={css.title}>
-        <PeerLink id={sourceId} /> asked <PeerLink id={targetId} />
+        <PeerLink id={sourceId} /> delegated to <PeerLink id={targetId} />
       </h2>
       <p className={css.state}>
         <StateText delegation={delegation} />
@@ -72,33 +72,33 @@ function Part({ title, children }: { title: string; children: React.ReactNode })
 }
 
 const EVENT_TEXTS: Readonly<Record<string, string>> = {
-  begun: "It was given",
-  sent: "It was sent",
-  stored: "It lies in the inbox",
-  parked: "It waits until the agent can take it",
-  claimed: "The agent took it",
-  returned: "The agent gave it back",
-  busy: "The agent was busy",
-  retry: "The sending failed, and is tried once more",
-  accepted: "The agent accepted it",
-  unsure: "It was sent, and no answer came",
-  progress: "The agent reported how far it is",
-  answered: "The agent answered",
-  declined: "The agent declined",
-  gave_up: "It was given up",
-  expired: "The deadline passed",
-  cancelled: "It was cancelled",
-  target_gone: "The agent was removed",
-  reported_done: "It was reported as done",
-  reported_failed: "It was reported as failed",
-  unsure_too_long: "No answer came for too long",
+  begun: "Delegated",
+  sent: "Sent",
+  stored: "In inbox",
+  parked: "Waiting until the agent is available",
+  claimed: "Picked up",
+  returned: "Returned to the inbox",
+  busy: "Agent busy",
+  retry: "Sending failed, retrying",
+  accepted: "Accepted",
+  unsure: "Sent, no response",
+  progress: "Progress reported",
+  answered: "Answered",
+  declined: "Declined",
+  gave_up: "Abandoned",
+  expired: "Deadline passed",
+  cancelled: "Cancelled",
+  target_gone: "Agent removed",
+  reported_done: "Reported as done",
+  reported_failed: "Reported as failed",
+  unsure_too_long: "No response for too long",
 };
 
 function Timeline({ facts, earlier }: { facts: readonly DelegationTimelineEntry[]; earlier: number }) {
   if (facts.length === 0) return null;
   return (
-    <Part title="What happened">
-      {earlier > 0 && <p className={css.quiet}>Only the end of a long line: {earlier} earlier are left out.</p>}
+    <Part title="History">
+      {earlier > 0 && <p className={css.quiet}>Only the latest entries are shown; {earlier} earlier ones are omitted.</p>}
       <ol className={css.facts}>
         {shownTimeline(facts).map((fact, at) => (
           <li key={at}>
@@ -107,8 +107,8 @@ function Timeline({ facts, earlier }: { facts: readonly DelegationTimelineEntry[
             </time>
             <span>
               {EVENT_TEXTS[fact.fact.toLowerCase()] ?? fact.fact}
-              {fact.attempt > 1 && `, in attempt ${fact.attempt}`}
-              {fact.late && " (too late to count)"}
+              {fact.attempt > 1 && `, attempt ${fact.attempt}`}
+              {fact.late && " (too late, ignored)"}
               {fact.detail && (
                 <>
                   : <bdi>{fact.detail}</bdi>

@@ -4,6 +4,7 @@ import { waitReason } from "../../core/state/delivery";
 import { lastActivity, type DelegationState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
 import type { Workspace } from "../../core/state/model";
 import type { DelegationTimelineEntry } from "../../core/wire";
+import { withoutTerminalCodes } from "../../core/text/terminal";
 import { duration } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 
@@ -18,19 +19,21 @@ interface About {
 /** Text beside the state label; null if there is none. */
 export function stateDetail(state: DelegationState, { delegation, target, ahead, now }: About): string | null {
   const { phase, error, attempt } = delegation;
-  if (phase === "retrying") return `it is tried once more${error === null ? "" : `: ${error}`}`;
+  if (phase === "retrying") return `retrying${error === null ? "" : `: ${error}`}`;
+  if (phase === "asking") return "waits for the answer to its question";
   switch (state) {
     case "queued": {
-      const before = ahead !== null && ahead > 0 ? `${plural(ahead, "other", "others")} before it` : null;
+      const before = ahead !== null && ahead > 0 ? `${plural(ahead, "task")} ahead` : null;
       const waits = target === undefined ? null : waitReason(target, now);
       return [before, waits].filter((each) => each !== null).join(", ") || null;
     }
     case "stuck":
-      return `no sign of life for ${duration(lastActivity(delegation, target), now)}`;
+      return `no activity for ${duration(lastActivity(delegation, target), now)}`;
     case "unknown":
-      return "it may be done or not";
+      return "it may or may not be done";
     case "working":
-      return attempt > 1 ? `in attempt ${attempt}` : null;
+      if (target?.limited_until != null) return waitReason(target, now);
+      return attempt > 1 ? `attempt ${attempt}` : null;
     default:
       return null;
   }
@@ -39,12 +42,12 @@ export function stateDetail(state: DelegationState, { delegation, target, ahead,
 /** The last progress report in one line; empty if there is none. */
 export function progressText({ step, tools, eta, percent }: Progress): string {
   const parts = [step, tools.length > 0 ? `with ${tools.join(", ")}` : "", percent === null ? "" : `${Math.round(percent)} %`, eta];
-  return parts.filter((each) => each !== "").join(" · ");
+  return withoutTerminalCodes(parts.filter((each) => each !== "").join(" · "));
 }
 
 /** Why it failed, where the server gave no text. */
 export function failedText({ error, reason }: Pick<Delegation, "error" | "reason">): string {
-  return error || reason || "It failed, and nothing says why.";
+  return withoutTerminalCodes(error ?? "") || reason || "Failed without a reported reason.";
 }
 
 /** Result of an attempt to cancel it. */
@@ -53,11 +56,11 @@ export function cancelText(status: DelegationStatus): string {
     case "cancelled":
       return "Cancelled";
     case "completed":
-      return "Not cancelled: it was answered before";
+      return "Not cancelled: already answered";
     case "failed":
-      return "Not cancelled: it failed before";
+      return "Not cancelled: already failed";
     default:
-      return "It is not cancelled yet";
+      return "Not cancelled yet";
   }
 }
 

@@ -41,7 +41,7 @@ export function Editor({ parts, base, extending, marks, disabled, onChange }: Pr
       ))}
       <section className={css.block} aria-label="Added lines">
         <h3>Added lines</h3>
-        <p className={css.hint}>Each stands in the full form before what is true of the one message. Those of the base come first.</p>
+        <p className={css.hint}>In the full form, these lines precede the part about the single message. Lines of the base template come first.</p>
         {below?.parts.lines.map((words, place) => (
           <pre key={place} className={css.inherited}>
             {words}
@@ -51,24 +51,24 @@ export function Editor({ parts, base, extending, marks, disabled, onChange }: Pr
           <div key={place} className={css.line}>
             <CodeField label={`Added line ${place + 1}`} words={words} marks={at(`lines.${place}`)} disabled={disabled} onChange={(next) => setLine(place, next)} />
             <Button disabled={disabled} onClick={() => set({ lines: parts.lines.filter((_, other) => other !== place) })}>
-              Take line {place + 1} away
+              Remove line {place + 1}
             </Button>
           </div>
         ))}
         <div>
           <Button icon="plus" disabled={disabled} onClick={() => set({ lines: [...parts.lines, ""] })}>
-            Add a line
+            Add line
           </Button>
         </div>
       </section>
-      <section className={css.block} aria-label="Facts">
-        <h3>Facts</h3>
-        <Fact label="Tool that answers" hint="Its bare name; an agent reads it as its runtime spells it." value={parts.reply_tool} inherited={below?.parts.reply_tool ?? null} marks={at("reply_tool")} disabled={disabled} onChange={(words) => set({ reply_tool: words })} />
-        <Fact label="Address of the docs" hint="A path is one of this server." value={parts.docs_url} inherited={below?.parts.docs_url ?? null} marks={at("docs_url")} disabled={disabled} onChange={(words) => set({ docs_url: words })} />
-        <Fact label="Warning" hint="Told beside the text, to hosts that read members." value={parts.stdout_warning} inherited={below?.parts.stdout_warning ?? null} marks={at("stdout_warning")} disabled={disabled} onChange={(words) => set({ stdout_warning: words })} />
+      <section className={css.block} aria-label="Variables">
+        <h3>Variables</h3>
+        <Fact label="Reply tool" hint="The plain tool name. Agents see it in the spelling of their runtime." value={parts.reply_tool} inherited={below?.parts.reply_tool ?? null} marks={at("reply_tool")} disabled={disabled} onChange={(words) => set({ reply_tool: words })} />
+        <Fact label="Docs URL" hint="A path refers to this server." value={parts.docs_url} inherited={below?.parts.docs_url ?? null} marks={at("docs_url")} disabled={disabled} onChange={(words) => set({ docs_url: words })} />
+        <Fact label="Warning" hint="Sent beside the text, to hosts that read JSON members." value={parts.stdout_warning} inherited={below?.parts.stdout_warning ?? null} marks={at("stdout_warning")} disabled={disabled} onChange={(words) => set({ stdout_warning: words })} />
         <Fact
           label="More tools"
-          hint="Names with commas between them, of which the text may speak if an agent's card has them."
+          hint="Tool names separated by commas. The text can mention them if an agent’s card lists them."
           value={parts.tools.length === 0 ? null : parts.tools.join(", ")}
           inherited={below === null || below.parts.tools.length === 0 ? null : below.parts.tools.join(", ")}
           marks={at("tools")}
@@ -96,15 +96,15 @@ function Block({ name, own, inherited, baseName, marks, disabled, onChange }: Bl
     <section className={css.block} aria-label={`Text ${name}`}>
       <div className={css.blockHead}>
         <h3>{name}</h3>
-        {baseName !== null && <span className={own === undefined ? css.origin : css.own}>{own === undefined ? `from ${baseName}` : "own text"}</span>}
+        {baseName !== null && <span className={own === undefined ? css.origin : css.own}>{own === undefined ? `from ${baseName}` : "overridden"}</span>}
         {own === undefined ? (
           <Button disabled={disabled} onClick={() => onChange(inherited ?? "")} aria-label={`${inherited === undefined ? "Write" : "Change"} ${name}`}>
             {inherited === undefined ? "Write" : "Change"}
           </Button>
         ) : (
           baseName !== null && (
-            <Button disabled={disabled} onClick={() => onChange(undefined)} aria-label={`Take ${name} from ${baseName}`}>
-              As the base has it
+            <Button disabled={disabled} onClick={() => onChange(undefined)} aria-label={`Reset to base: ${name}`}>
+              Reset to base
             </Button>
           )
         )}
@@ -115,7 +115,7 @@ function Block({ name, own, inherited, baseName, marks, disabled, onChange }: Bl
       ) : (
         inherited !== undefined && (
           <>
-            <pre className={css.inherited} tabIndex={0} role="region" aria-label={`Text ${name} of ${baseName ?? "the base"}`}>
+            <pre className={css.inherited} tabIndex={0} role="region" aria-label={`Text ${name} from ${baseName ?? "the base template"}`}>
               {inherited}
             </pre>
             <Findings marks={marks} />

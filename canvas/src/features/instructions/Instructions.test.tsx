@@ -111,8 +111,8 @@ test("the list tells runtime, version, trial and figures of every template", asy
   const entries = within(screen.getByRole("region", { name: "Templates" })).getAllByRole("link");
   expect(entries.map((each) => each.getAttribute("href"))).toEqual(["/app/instructions/codex-default", "/app/instructions/support"]);
   expect(entries[0]?.textContent).toContain("codex, version 2");
-  expect(entries[0]?.textContent).toContain("No message yet");
-  expect(entries[1]?.textContent).toContain("codex, version 3, version 4 on 10 %, extends codex-default");
+  expect(entries[0]?.textContent).toContain("No messages yet");
+  expect(entries[1]?.textContent).toContain("codex, version 3, canary version 4 at 10 %, extends codex-default");
   expect(entries[1]?.textContent).toContain("100 messages, 88.0 % answered");
 });
 
@@ -123,11 +123,11 @@ test("own texts and those of the base are told apart, and one is taken over to c
   expect(within(reply).queryByRole("textbox")).toBeNull();
   fireEvent.click(screen.getByRole("button", { name: "Change reply" }));
   expect(field("Text reply")).toHaveProperty("value", "Reply with {{ reply_tool }}.");
-  expect(reply.textContent).toContain("own text");
-  expect(screen.getByText("Not saved yet")).toBeTruthy();
-  fireEvent.click(screen.getByRole("button", { name: "Take reply from codex-default" }));
-  expect(screen.queryByText("Not saved yet")).toBeNull();
-  expect(screen.getByRole("region", { name: "Text compact" }).textContent).toContain("own text");
+  expect(reply.textContent).toContain("overridden");
+  expect(screen.getByText("Unsaved changes")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Reset to base: reply" }));
+  expect(screen.queryByText("Unsaved changes")).toBeNull();
+  expect(screen.getByRole("region", { name: "Text compact" }).textContent).toContain("overridden");
 });
 
 test("the preview is the server's text letter for letter, asked for when the keys rest", async () => {
@@ -170,7 +170,7 @@ test("what is wrong is shown at its line, and the last right text stays beside i
   expect(text.getAttribute("aria-invalid")).toBe("true");
   expect(document.getElementById(text.getAttribute("aria-describedby") ?? "")?.textContent).toBe("Line 2: there is no variable 'nobody'");
   expect(rendered()).toBe("Rendered  words\n<b>as</b> they are");
-  expect(screen.getByText(/This is the last text that was right/)).toBeTruthy();
+  expect(screen.getByText(/The preview shows the last valid text/)).toBeTruthy();
   answers.preview = () => ({ text: "right again", tokens: 3 });
   await type("Text compact", "fine");
   expect(field("Text compact").getAttribute("aria-invalid")).toBeNull();
@@ -192,15 +192,15 @@ test("a new version is saved with its note, and what the server refuses keeps th
   await type("Text compact", "brief");
   fireEvent.change(field("Note"), { target: { value: "less words" } });
   answers.save = () => new ApiError(422, "bad_template", "It names no tool.", { reason: "it names no tool", line: 1, part: "compact" });
-  fireEvent.click(screen.getByRole("button", { name: "Save a new version" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save new version" }));
   await flushPromises();
-  expect(screen.getByRole("group", { name: "Save" }).textContent).toContain("Look at: compact.");
+  expect(screen.getByRole("group", { name: "Save" }).textContent).toContain("Fix these parts: compact.");
   expect(field("Text compact")).toHaveProperty("value", "brief");
   answers.save = () => ({ template: OWN.template, warnings: [] });
-  fireEvent.click(screen.getByRole("button", { name: "Save a new version" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save new version" }));
   await flushPromises();
   expect(answers.of("PUT", "/support").map(({ body }) => body)[1]).toEqual({ parts: { tools: [], lines: ["Be kind."], blocks: { compact: "brief" } }, in_force: true, note: "less words" });
-  expect(screen.queryByText("Not saved yet")).toBeNull();
+  expect(screen.queryByText("Unsaved changes")).toBeNull();
 });
 
 const leaving = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
@@ -217,7 +217,7 @@ test("unsaved changes stay while another view is shown, and the browser asks bef
   made.show(<InstructionsView templateId="support" />);
   await flushPromises();
   expect(field("Text compact")).toHaveProperty("value", "half done");
-  fireEvent.click(screen.getByRole("button", { name: "Forget my changes" }));
+  fireEvent.click(screen.getByRole("button", { name: "Discard changes" }));
   expect(field("Text compact")).toHaveProperty("value", "shorter\nstill");
   expect(leaving()).toBe(false);
 });
@@ -229,10 +229,10 @@ test.each(["by oneself", "by somebody else"])("what was changed in a template th
   answers.templates = [BASE];
   if (by === "by oneself") {
     fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
-    fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
+    fireEvent.click(screen.getByRole("button", { name: "Remove" }));
   } else act(() => made.session.templateChanges.update((count) => count + 1));
   await flushPromises();
-  expect([screen.queryByText("There is no such template") !== null, leaving()]).toEqual([true, false]);
+  expect([screen.queryByText("Template not found") !== null, leaving()]).toEqual([true, false]);
 });
 
 test("what was changed in a template of which Molecule's own is in force again is nothing to ask about any more", async () => {
@@ -240,9 +240,9 @@ test("what was changed in a template of which Molecule's own is in force again i
   await type("Text compact", "half done");
   expect(leaving()).toBe(true);
   fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
-  fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Remove" }));
   await flushPromises();
-  expect([screen.queryByText("Not saved yet"), leaving()]).toEqual([null, false]);
+  expect([screen.queryByText("Unsaved changes"), leaving()]).toEqual([null, false]);
 });
 
 test("what one person has changed is not another's", async () => {
@@ -273,7 +273,7 @@ test("the changes tell what differs from the base and what is not saved, in word
   expect(unsaved?.textContent).toContain("removed: still");
   expect(unsaved?.textContent).toContain("added: now");
   expect(differs?.textContent).toContain("removed: short");
-  expect(screen.getByRole("region", { name: "Changes of line 1 that is added" }).textContent).toContain("added: Be kind.");
+  expect(screen.getByRole("region", { name: "Changes of added line 1" }).textContent).toContain("added: Be kind.");
   expect(screen.queryByRole("region", { name: "Changes of reply" })).toBeNull();
 });
 
@@ -281,7 +281,7 @@ test("a template that came with Molecule and was changed is told by what it was"
   await open("codex-default");
   fireEvent.click(screen.getByRole("tab", { name: "Changes" }));
   await flushPromises();
-  expect(screen.getByRole("heading", { name: "What differs from version 1, which came with Molecule" })).toBeTruthy();
+  expect(screen.getByRole("heading", { name: "Differences from version 1, installed with Molecule" })).toBeTruthy();
   expect(screen.getAllByRole("region", { name: /^Changes of/ }).map((each) => each.textContent)).toEqual(["compact−removed: short+added: curt"]);
 });
 
@@ -290,12 +290,12 @@ test("versions are compared, restored, tried on a share and put in force", async
   fireEvent.click(screen.getByRole("tab", { name: "Versions" }));
   await flushPromises();
   const [fourth, third] = screen.getByRole("list", { name: "Versions of support" }).children;
-  expect(fourth?.textContent).toContain("tried on 10 %");
+  expect(fourth?.textContent).toContain("canary at 10 %");
   expect(fourth?.textContent).toContain("try less");
-  expect(third?.textContent).toContain("in force");
+  expect(third?.textContent).toContain("active");
   fireEvent.click(screen.getByRole("button", { name: "Changes in version 4" }));
   expect(screen.getByRole("region", { name: "Changes of compact" }).textContent).toContain("added: shortest");
-  for (const name of ["Put it in force", "End the trial", "Restore version 4"]) {
+  for (const name of ["Activate", "End canary", "Restore version 4"]) {
     fireEvent.click(screen.getByRole("button", { name }));
     await flushPromises();
   }
@@ -305,24 +305,24 @@ test("versions are compared, restored, tried on a share and put in force", async
 
 test("the figures stand in a table, and the trial in words", async () => {
   await open();
-  fireEvent.click(screen.getByRole("tab", { name: "Figures" }));
+  fireEvent.click(screen.getByRole("tab", { name: "Metrics" }));
   await flushPromises();
   const rows = within(screen.getByRole("table")).getAllByRole("row").slice(1).map((row) => [...row.children].map((cell) => cell.textContent));
   expect(rows).toEqual([
     ["4", "10", "4", "0", "1", "5", "0", "40.0 %", "40 tokens"],
     ["3", "90", "80", "4", "2", "4", "0", "93.3 %", "100 tokens"],
   ]);
-  const words = /Version 4 is tried on 10 %.*50.0 % of 2 outcomes were answered, against 93.3 % of 90 outcomes with version 3..*chance of 30.0 %; at 5.0 % the trial is ended/;
+  const words = /Version 4 is used for 10 %.*50.0 % of 2 outcomes were answered, compared with 93.3 % of 90 outcomes for version 3..*probability of 30.0 %. The canary ends automatically at 5.0 %/;
   expect(screen.getByText(words)).toBeTruthy();
 });
 
 test("a test push is a usual message that says what it is", async () => {
   const made = await open();
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
-  fireEvent.click(screen.getByRole("button", { name: "Send the test" }));
+  fireEvent.click(screen.getByRole("button", { name: "Send test message" }));
   await flushPromises();
   expect(send.mock.calls[0]?.slice(0, 3)).toEqual(["a", expect.any(String), TEST_TEXT]);
-  expect(screen.getByRole("link", { name: "See what became of it" }).getAttribute("href")).toBe("/app/chat/a");
+  expect(screen.getByRole("link", { name: "View in chat" }).getAttribute("href")).toBe("/app/chat/a");
 });
 
 test("a test push is called sent only when the server has it", async () => {
@@ -332,25 +332,25 @@ test("a test push is called sent only when the server has it", async () => {
   announce("");
   const { container: said } = render(<Announcer />);
   const press = async (): Promise<void> => {
-    fireEvent.click(screen.getByRole("button", { name: "Send the test" }));
+    fireEvent.click(screen.getByRole("button", { name: "Send test message" }));
     await flushPromises();
   };
   await press();
-  expect(screen.getByRole("alert").textContent).toBe("The test was not sent: The server is busy.");
+  expect(screen.getByRole("alert").textContent).toBe("Test message not sent: The server is busy.");
   await press();
   expect(screen.queryByRole("alert")).toBeNull();
   expect(said.textContent.trim()).toBe("");
   answer();
   await flushPromises();
-  expect(said.textContent).toContain("The test was sent");
+  expect(said.textContent).toContain("Test message sent");
 });
 
 test("a template of one's own extends another one", async () => {
   await open(null);
   fireEvent.click(screen.getByRole("button", { name: "New template" }));
   fireEvent.change(field("Name"), { target: { value: " sales " } });
-  fireEvent.change(screen.getByLabelText("It extends"), { target: { value: "codex-default" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make it" }));
+  fireEvent.change(screen.getByLabelText("Extends"), { target: { value: "codex-default" } });
+  fireEvent.click(screen.getByRole("button", { name: "Create" }));
   await flushPromises();
   expect(answers.of("POST", "")[0]?.body).toEqual({ id: "sales", runtime: "codex", extends: "codex-default", parts: { tools: [], lines: [], blocks: {} } });
 });
@@ -373,18 +373,18 @@ test("an agent's seat says how it is told, how long it has and who sends its dra
   if (workspace === undefined) throw new Error("no workspace");
   made.show(<WorkspaceInstructions workspace={workspace} />);
   await flushPromises();
-  fireEvent.click(screen.getByLabelText("Always in short"));
+  fireEvent.click(screen.getByLabelText("Always compact"));
   await flushPromises();
-  fireEvent.click(screen.getByLabelText("Send what it said without sending it"));
+  fireEvent.click(screen.getByLabelText("Send the final text of a turn as the answer"));
   await flushPromises();
-  fireEvent.change(screen.getByLabelText("How they are told"), { target: { value: "xml" } });
+  fireEvent.change(screen.getByLabelText("Instruction format"), { target: { value: "xml" } });
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Answer due after (seconds)"), { target: { value: "-3" } });
-  expect(screen.getByRole("button", { name: "Set" })).toHaveProperty("disabled", true);
+  expect(screen.getByRole("button", { name: "Save" })).toHaveProperty("disabled", true);
   fireEvent.change(screen.getByLabelText("Answer due after (seconds)"), { target: { value: "0" } });
-  fireEvent.click(screen.getByRole("button", { name: "Set" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save" }));
   await flushPromises();
-  fireEvent.change(screen.getByLabelText("Template of its instructions"), { target: { value: "support" } });
+  fireEvent.change(screen.getByLabelText("Instruction template"), { target: { value: "support" } });
   await flushPromises();
   expect(change.mock.calls).toEqual([
     ["a", { instruction_compact: true }],
@@ -401,7 +401,7 @@ test("an operator sets what is about one seat, and chooses no template", async (
   if (workspace === undefined) throw new Error("no workspace");
   made.show(<WorkspaceInstructions workspace={workspace} />);
   await flushPromises();
-  expect(screen.queryByLabelText("Template of its instructions")).toBeNull();
-  expect(screen.getByLabelText("How they are told")).toBeTruthy();
+  expect(screen.queryByLabelText("Instruction template")).toBeNull();
+  expect(screen.getByLabelText("Instruction format")).toBeTruthy();
   expect(answers.calls).toEqual([]);
 });

@@ -26,9 +26,9 @@ export default function InstructionsView({ templateId }: { templateId: string | 
   useForgetRemoved(rows);
   const [making, setMaking] = useState(false);
   if (rows === null) {
-    if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
+    if (problem === null) return <Notice icon="clock" title="Loading instructions…" />;
     return (
-      <Notice icon="warning" title="The instructions could not be read" actions={<Button onClick={() => void reread()}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load instructions" actions={<Button onClick={() => void reread()}>Try again</Button>}>
         {problem}
       </Notice>
     );
@@ -39,7 +39,7 @@ export default function InstructionsView({ templateId }: { templateId: string | 
       {!(narrow && templateId !== null) && (
         <section className={css.side} aria-label="Templates">
           <h2>Instructions</h2>
-          <p className={css.hint}>What agents are told with each message: where their answer goes.</p>
+          <p className={css.hint}>Instructions are sent to agents with each message and explain how to answer.</p>
           <ul className={css.rows}>
             {rows.map((row) => (
               <li key={row.id}>
@@ -69,13 +69,13 @@ export default function InstructionsView({ templateId }: { templateId: string | 
       {open !== null ? (
         <TemplateView key={open.id} calls={calls} row={open} turn={changes} narrow={narrow} onChanged={reread} />
       ) : templateId !== null ? (
-        <Notice icon="search" title="There is no such template" actions={<Button onClick={() => router.go({ view: "instructions", templateId: null })}>Show all templates</Button>}>
-          It was removed, or the link is of another organisation.
+        <Notice icon="search" title="Template not found" actions={<Button onClick={() => router.go({ view: "instructions", templateId: null })}>Show all templates</Button>}>
+          It was removed, or the link belongs to another organisation.
         </Notice>
       ) : (
         !narrow && (
-          <Notice icon="book" title="No template is open">
-            Choose one on the left to read or change it.
+          <Notice icon="book" title="No template selected">
+            Select a template on the left to view or edit it.
           </Notice>
         )
       )}

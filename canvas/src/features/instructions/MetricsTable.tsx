@@ -8,15 +8,15 @@ import { useRequest } from "../../core/api/useRequest";
 
 export function MetricsTable({ calls, templateId, turn }: { calls: InstructionsApi; templateId: string; turn: string }) {
   const { value, problem } = useRequest(() => calls.figures(templateId), turn);
-  if (value === null) return problem === null ? <p className={css.hint}>Reading the figures…</p> : <p role="alert">{problem}</p>;
-  if (value.versions.length === 0) return <p className={css.hint}>No message has been told with it yet.</p>;
+  if (value === null) return problem === null ? <p className={css.hint}>Loading metrics…</p> : <p role="alert">{problem}</p>;
+  if (value.versions.length === 0) return <p className={css.hint}>No message has been sent with this template yet.</p>;
   return (
     <>
       {value.trial !== null && <TrialText trial={value.trial} />}
-      <div className={css.table} tabIndex={0} role="region" aria-label={`Figures of ${templateId}`}>
+      <div className={css.table} tabIndex={0} role="region" aria-label={`Metrics of ${templateId}`}>
         <Table metrics={value} />
       </div>
-      <p className={css.hint}>Of those that came to an end, “answered” is how many were answered or declined through Molecule.</p>
+      <p className={css.hint}>The rate is the share of completed messages that were answered or declined through Molecule.</p>
     </>
   );
 }
@@ -26,7 +26,7 @@ function Table({ metrics }: { metrics: TemplateMetrics }) {
     <table>
       <thead>
         <tr>
-          {["Version", "Messages", "Answered", "Declined", "Elsewhere", "Overdue", "Open", "Rate", "Tokens"].map((name) => (
+          {["Version", "Messages", "Answered", "Declined", "Outside", "Overdue", "Open", "Rate", "Tokens"].map((name) => (
             <th key={name} scope="col">
               {name}
             </th>
@@ -52,11 +52,11 @@ function Table({ metrics }: { metrics: TemplateMetrics }) {
 function TrialText({ trial: { percent, base, canary, chance, needs } }: { trial: Trial }) {
   return (
     <p>
-      Version {canary.version} is tried on {percent} % of the messages: {rateText(canary.rate)} of {plural(canary.good + canary.missed, "outcome")} were answered, against{" "}
-      {rateText(base.rate)} of {plural(base.good + base.missed, "outcome")} with version {base.version}.{" "}
+      Version {canary.version} is used for {percent} % of messages: {rateText(canary.rate)} of {plural(canary.good + canary.missed, "outcome")} were answered, compared with{" "}
+      {rateText(base.rate)} of {plural(base.good + base.missed, "outcome")} for version {base.version}.{" "}
       {needs === null || chance === null
-        ? "It is too early to judge it."
-        : `A version that is as good would look so bad with a chance of ${rateText(chance)}; at ${rateText(needs)} the trial is ended by itself.`}
+        ? "There is not enough data yet to compare them."
+        : `If both versions were equally good, a result this low would have a probability of ${rateText(chance)}. The canary ends automatically at ${rateText(needs)}.`}
     </p>
   );
 }

@@ -25,24 +25,24 @@ export function NewTemplate({ calls, rows, onMade, onClose }: Props) {
     const wanted = name.trim();
     if (wanted === "") return;
     const runtime = rows.find((row) => row.id === base)?.runtime ?? "generic-mcp";
-    action.run(() => calls.make({ id: wanted, runtime, extends: base, parts: NO_PARTS }), "The template was made", () => onMade(wanted));
+    action.run(() => calls.make({ id: wanted, runtime, extends: base, parts: NO_PARTS }), "Template created", () => onMade(wanted));
   };
   return (
     <Dialog label="New template" onClose={onClose}>
       <form className={css.form} onSubmit={submit}>
         <label htmlFor={`${id}name`}>Name</label>
         <input id={`${id}name`} value={name} autoComplete="off" spellCheck={false} placeholder="support-team" onChange={(event) => setName(event.target.value)} />
-        <label htmlFor={`${id}base`}>It extends</label>
+        <label htmlFor={`${id}base`}>Extends</label>
         <select id={`${id}base`} value={base} onChange={(event) => setBase(event.target.value)}>
           {rows.map((row) => (
             <option key={row.id}>{row.id}</option>
           ))}
         </select>
-        <p className={css.hint}>It says what that one says, until you change a text or add one. Agents get it once it is chosen for them, in their panel.</p>
+        <p className={css.hint}>The new template inherits all texts until you change or add some. Agents use it once you select it for them under About.</p>
         <ActionProblem action={action} className={css.problem} />
         <div className={css.deeds}>
           <Button type="submit" kind="primary" disabled={action.busy || name.trim() === ""}>
-            Make it
+            Create
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>

@@ -30,9 +30,9 @@ export function PreviewPanel({ templateId, runtime, parts, onFindings }: Props) 
   const { preview, problem, asking } = usePreview({ workspaceId, kind, form, templateId, parts }, onFindings);
   return (
     <section className={css.preview} aria-label="Preview">
-      <h3>What an agent reads</h3>
+      <h3>Preview</h3>
       {workspaceId === null ? (
-        <p className={css.hint}>There is no agent yet to whom this could be said.</p>
+        <p className={css.hint}>Connect an agent to see a preview.</p>
       ) : (
         <>
           <div className={css.choices}>
@@ -43,7 +43,7 @@ export function PreviewPanel({ templateId, runtime, parts, onFindings }: Props) 
                 </option>
               ))}
             </Select>
-            <Select label="Kind of message" value={kind} onChange={setKind}>
+            <Select label="Message kind" value={kind} onChange={setKind}>
               {KINDS.map((each) => (
                 <option key={each}>{each}</option>
               ))}
@@ -61,12 +61,12 @@ export function PreviewPanel({ templateId, runtime, parts, onFindings }: Props) 
               </pre>
               <p className={css.hint}>
                 {preview.tokens !== null && <strong>{plural(preview.tokens, "token")}</strong>}
-                {preview.replyVia && `, answers go through ${preview.replyVia}`}
+                {preview.replyVia && `, answers are sent with ${preview.replyVia}`}
               </p>
             </>
           )}
           <p role="status" className={problem === null ? "visually-hidden" : css.problem}>
-            {problem === null ? (preview === null ? "" : `${plural(preview.tokens ?? 0, "token")} in ${form} form`) : `${problem}${preview === null ? "" : " This is the last text that was right."}`}
+            {problem === null ? (preview === null ? "" : `${plural(preview.tokens ?? 0, "token")} in ${form} form`) : `${problem}${preview === null ? "" : " The preview shows the last valid text."}`}
           </p>
         </>
       )}

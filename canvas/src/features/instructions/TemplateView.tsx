@@ -41,27 +41,27 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
   return (
     <section className={css.template} aria-label={`Template ${row.id}`}>
       <header className={css.templateHead}>
-        {narrow && <IconButton icon="back" label="Back to the templates" onClick={() => router.go({ view: "instructions", templateId: null })} />}
+        {narrow && <IconButton icon="back" label="Back to templates" onClick={() => router.go({ view: "instructions", templateId: null })} />}
         <div className={css.templateName}>
           <h2>{row.id}</h2>
           <p className={css.hint}>
-            {rowText(row)}. Told to {plural(row.usedBy + row.defaultFor, "agent")}.
+            {rowText(row)}. Used by {plural(row.usedBy + row.defaultFor, "agent")}.
           </p>
         </div>
         {(row.edited || !row.builtIn) && <Remove calls={calls} row={row} onRemoved={onChanged} />}
       </header>
       {template === null ? (
         <p className={css.hint} role={problem === null ? undefined : "alert"}>
-          {problem ?? "Reading it…"}
+          {problem ?? "Loading template…"}
         </p>
       ) : (
         <Tabs
-          label="About this template"
+          label="Template"
           tabs={[
             { name: "text", label: "Text" },
             { name: "changes", label: "Changes" },
             { name: "versions", label: "Versions" },
-            { name: "figures", label: "Figures" },
+            { name: "figures", label: "Metrics" },
           ]}
           current={tab}
           onChange={setTab}
@@ -92,7 +92,7 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
           setFindings(findingsOf(error));
           throw error;
         }),
-      inForce ? "Saved, and in force" : "Saved",
+      inForce ? "Saved and activated" : "Saved",
       async () => {
         draft.drop();
         setNote("");
@@ -106,27 +106,27 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
       <div className={css.texts}>
         {draft.dirty && draft.from !== template.version && (
           <p className={css.warning}>
-            Version {template.version} was saved while you changed version {draft.from}. What you save replaces it.
+            Version {template.version} was saved while you edited version {draft.from}. Saving your changes replaces it.
           </p>
         )}
         <Editor parts={draft.parts} base={template.base} extending={template.extends !== null} marks={marks} disabled={action.busy} onChange={draft.change} />
         <div className={css.saving} role="group" aria-label="Save">
           <Findings marks={elsewhere} />
-          {wrong.length > 0 && <p className={css.problem}>Look at: {[...new Set(wrong)].join(", ")}.</p>}
+          {wrong.length > 0 && <p className={css.problem}>Fix these parts: {[...new Set(wrong)].join(", ")}.</p>}
           <label className={css.note}>
-            Note <input value={note} autoComplete="off" placeholder="What changed, and why" onChange={(event) => setNote(event.target.value)} />
+            Note <input value={note} autoComplete="off" placeholder="What changed and why" onChange={(event) => setNote(event.target.value)} />
           </label>
           <label className={css.check}>
-            <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> In force at once
+            <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> Activate now
           </label>
           <div className={css.deeds}>
             <Button kind="primary" disabled={!draft.dirty || action.busy} onClick={save}>
-              Save a new version
+              Save new version
             </Button>
             <Button disabled={!draft.dirty || action.busy} onClick={draft.drop}>
-              Forget my changes
+              Discard changes
             </Button>
-            {draft.dirty && <span className={css.hint}>Not saved yet</span>}
+            {draft.dirty && <span className={css.hint}>Unsaved changes</span>}
           </div>
           <ActionProblem action={action} className={css.problem} />
         </div>
@@ -152,18 +152,18 @@ function Changes({ calls, template, turn }: ChangesProps): ReactNode {
     <div className={css.changes}>
       {draft.dirty && (
         <>
-          <h3>What you changed and did not save</h3>
-          <DiffView diffs={diffParts(template.parts, draft.parts)} none="Nothing." />
+          <h3>Unsaved changes</h3>
+          <DiffView diffs={diffParts(template.parts, draft.parts)} none="No differences." />
         </>
       )}
       {base !== null && (
         <>
-          <h3>What differs from {base.name}</h3>
-          <DiffView diffs={diffParts(overriddenParts(base.parts, draft.parts), draft.parts)} none="Nothing: it says what that says." />
+          <h3>Differences from {base.name}</h3>
+          <DiffView diffs={diffParts(overriddenParts(base.parts, draft.parts), draft.parts)} none="No differences." />
         </>
       )}
       {base === null && template.edited && <SinceMolecule calls={calls} template={template} turn={turn} parts={draft.parts} />}
-      {base === null && !template.edited && !draft.dirty && <p className={css.hint}>It is as it came with Molecule.</p>}
+      {base === null && !template.edited && !draft.dirty && <p className={css.hint}>Unchanged since install.</p>}
     </div>
   );
 }
@@ -174,8 +174,8 @@ function SinceMolecule({ calls, template, turn, parts }: ChangesProps & { parts:
   if (original === undefined) return null;
   return (
     <>
-      <h3>What differs from version {original.version}, which came with Molecule</h3>
-      <DiffView diffs={diffParts(original.parts, parts)} none="Nothing." />
+      <h3>Differences from version {original.version}, installed with Molecule</h3>
+      <DiffView diffs={diffParts(original.parts, parts)} none="No differences." />
     </>
   );
 }
@@ -207,13 +207,13 @@ function Remove({ calls, row, onRemoved }: { calls: InstructionsApi; row: Row; o
       {asking && (
         <Dialog label={`Remove ${row.id}?`} onClose={() => setAsking(false)}>
           <div className={css.form}>
-            <p>{row.edited ? "What came with Molecule is in force again." : "It must be chosen for no agent, and no other template may extend it."}</p>
+            <p>{row.edited ? "The version installed with Molecule becomes active again." : "You can remove a template only if no agent uses it and no other template extends it."}</p>
             <ActionProblem action={action} className={css.problem} />
             <div className={css.deeds}>
               <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => calls.remove(row.id), "Removed", onDone)}>
-                Remove it
+                Remove
               </Button>
-              <Button onClick={() => setAsking(false)}>Keep it</Button>
+              <Button onClick={() => setAsking(false)}>Cancel</Button>
             </div>
           </div>
         </Dialog>

@@ -10,7 +10,7 @@ import { useStored } from "../../core/store/store";
 import css from "./Instructions.module.css";
 import type { Row } from "./model";
 
-export const TEST_TEXT = "This is a test of the instructions that come with messages. Please answer it with one sentence; nothing else is to be done.";
+export const TEST_TEXT = "This is a test of the instructions sent with messages. Please answer with one sentence; no other action is needed.";
 
 export function TestPush({ template }: { template: Row }) {
   const session = useSession();
@@ -24,12 +24,12 @@ export function TestPush({ template }: { template: Row }) {
   const send = async (): Promise<void> => {
     setSentTo(workspaceId);
     const { ok } = await session.sendMessage(workspaceId, TEST_TEXT);
-    if (ok) announce("The test was sent");
+    if (ok) announce("Test message sent");
   };
   return (
-    <section className={css.push} aria-label="Send a test push">
-      <h3>Send a test push</h3>
-      <p className={css.hint}>A usual message to an agent, told with the version in force: “{TEST_TEXT}”</p>
+    <section className={css.push} aria-label="Test message">
+      <h3>Test message</h3>
+      <p className={css.hint}>Sends a message to an agent with the active version: “{TEST_TEXT}”</p>
       <div className={css.deeds}>
         <label>
           To{" "}
@@ -42,17 +42,17 @@ export function TestPush({ template }: { template: Row }) {
           </select>
         </label>
         <Button icon="send" onClick={() => void send()}>
-          Send the test
+          Send test message
         </Button>
         {sentTo !== null && (
           <Link className={css.see} to={{ view: "chats", workspaceId: sentTo, messageId: null }}>
-            See what became of it
+            View in chat
           </Link>
         )}
       </div>
       {entry?.state === "not_sent" && (
         <p role="alert" className={css.problem}>
-          The test was not sent: {entry.reason}
+          Test message not sent: {entry.reason}
         </p>
       )}
     </section>

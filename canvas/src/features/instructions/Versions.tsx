@@ -24,7 +24,7 @@ interface Props {
 
 export function Versions({ calls, template, turn, disabled, onChanged }: Props) {
   const { value, problem } = useRequest(() => calls.versions(template.id), turn);
-  if (value === null) return problem === null ? <p className={css.hint}>Reading the versions…</p> : <p role="alert">{problem}</p>;
+  if (value === null) return problem === null ? <p className={css.hint}>Loading versions…</p> : <p role="alert">{problem}</p>;
   return (
     <ul className={css.versions} aria-label={`Versions of ${template.id}`}>
       {value.map((version, at) => (
@@ -52,9 +52,9 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
     <li className={css.version}>
       <p className={css.versionHead}>
         <strong>Version {number}</strong>
-        {inForce && <span className={css.own}>in force</span>}
-        {tried && <span className={css.canary}>tried on {template.percent} %</span>}
-        {version.builtIn && <span className={css.origin}>came with Molecule</span>}
+        {inForce && <span className={css.own}>active</span>}
+        {tried && <span className={css.canary}>canary at {template.percent} %</span>}
+        {version.builtIn && <span className={css.origin}>installed with Molecule</span>}
         {version.createdAt !== null && <Time at={version.createdAt} className={css.hint} />}
         {version.createdBy !== null && !version.builtIn && <span className={css.hint}>by {authorText(version.createdBy, identity.user.id)}</span>}
       </p>
@@ -76,18 +76,18 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
         )}
         {!disabled && tried && (
           <>
-            <Button disabled={action.busy} onClick={() => share(0, "The trial was ended")}>
-              End the trial
+            <Button disabled={action.busy} onClick={() => share(0, "Canary ended")}>
+              End canary
             </Button>
-            <Button disabled={action.busy} onClick={() => share(100, "It is in force")}>
-              Put it in force
+            <Button disabled={action.busy} onClick={() => share(100, "Activated")}>
+              Activate
             </Button>
           </>
         )}
         {!disabled && !inForce && !tried && (
           <span className={css.trial}>
             <label>
-              Share of version {number}{" "}
+              Messages for version {number}{" "}
               <select value={percent} onChange={(event) => setPercent(Number(event.target.value))}>
                 {SHARES.map((part) => (
                   <option key={part} value={part}>
@@ -96,14 +96,14 @@ function VersionRow({ calls, template, version, before, disabled, onChanged }: R
                 ))}
               </select>
             </label>
-            <Button disabled={action.busy} onClick={() => share(percent, "The trial has begun")}>
-              Try version {number}
+            <Button disabled={action.busy} onClick={() => share(percent, "Canary started")}>
+              Start canary of version {number}
             </Button>
           </span>
         )}
       </div>
       <ActionProblem action={action} className={css.problem} />
-      {open && before !== undefined && <DiffView diffs={diffParts(before.parts, version.parts)} none="Its texts are those of the version before." />}
+      {open && before !== undefined && <DiffView diffs={diffParts(before.parts, version.parts)} none="No differences from the previous version." />}
     </li>
   );
 }

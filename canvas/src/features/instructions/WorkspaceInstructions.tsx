@@ -25,28 +25,28 @@ export default function WorkspaceInstructions({ workspace }: { workspace: Worksp
   const shown = { ...workspace, ...chosen };
   const change = (part: WorkspaceChange): void => {
     setChosen(part);
-    action.run(() => api.changeWorkspace(workspace.id, part), "Changed");
+    action.run(() => api.changeWorkspace(workspace.id, part), "Saved");
   };
   return (
     <div className={css.settings}>
       {identity.user.role === "owner" && <TemplateChoice workspace={workspace} />}
       <div className={css.setting}>
-        <label htmlFor={`${id}shape`}>How they are told</label>
+        <label htmlFor={`${id}shape`}>Instruction format</label>
         <select id={`${id}shape`} disabled={action.busy} value={shown.instruction_shape ?? ""} onChange={(event) => change({ instruction_shape: event.target.value || null })}>
-          <option value="">As the deployment has it</option>
-          <option value="json">Beside the message (JSON)</option>
-          <option value="xml">In the message’s text (XML)</option>
+          <option value="">Server default</option>
+          <option value="json">Separate JSON field</option>
+          <option value="xml">Inside the message text (XML)</option>
           <option value="both">Both</option>
         </select>
       </div>
       <ReplySeconds key={workspace.reply_seconds} workspace={workspace} busy={action.busy} onChange={(seconds) => change({ reply_seconds: seconds })} />
       <label className={css.check}>
         <input type="checkbox" disabled={action.busy} checked={shown.instruction_compact} onChange={(event) => change({ instruction_compact: event.target.checked })} />
-        Always in short
+        Always compact
       </label>
       <label className={css.check}>
         <input type="checkbox" disabled={action.busy} checked={shown.send_drafts} onChange={(event) => change({ send_drafts: event.target.checked })} />
-        Send what it said without sending it
+        Send the final text of a turn as the answer
       </label>
       <ActionProblem action={action} className={css.problem} />
     </div>
@@ -79,11 +79,11 @@ function ReplySeconds({ workspace, busy, onChange }: { workspace: Workspace; bus
           onChange={(event) => setWords(event.target.value)}
         />
         <Button type="submit" disabled={busy || wrong || words.trim() === known}>
-          Set
+          Save
         </Button>
       </span>
       <p id={`${id}hint`} className={wrong ? css.problem : css.hint}>
-        {wrong ? `A whole number from 0 to ${MAX_SECONDS.toLocaleString("en-GB")}.` : `Empty: ${usual}, as the deployment has it. 0: nobody watches for its answers.`}
+        {wrong ? `Enter a whole number from 0 to ${MAX_SECONDS.toLocaleString("en-GB")}.` : `Leave empty for the server default (${usual}). Set 0 to turn off reminders and overdue answers.`}
       </p>
     </form>
   );
@@ -97,13 +97,13 @@ function TemplateChoice({ workspace }: { workspace: Workspace }) {
   const action = useAction();
   const id = useId();
   const chosen = workspace.instruction_template_id;
-  const choose = (templateId: string): void => action.run(() => calls.assign(workspace.id, templateId || null), "Changed");
+  const choose = (templateId: string): void => action.run(() => calls.assign(workspace.id, templateId || null), "Saved");
   const known = rows ?? [];
   return (
     <div className={css.setting}>
-      <label htmlFor={id}>Template of its instructions</label>
+      <label htmlFor={id}>Instruction template</label>
       <select id={id} disabled={action.busy || rows === null} value={chosen ?? ""} onChange={(event) => choose(event.target.value)}>
-        <option value="">That of its runtime</option>
+        <option value="">Runtime default</option>
         {chosen !== null && !known.some((row) => row.id === chosen) && <option value={chosen}>{chosen}</option>}
         {known.map((row) => (
           <option key={row.id}>{row.id}</option>
@@ -112,7 +112,7 @@ function TemplateChoice({ workspace }: { workspace: Workspace }) {
       {chosen !== null && (
         <p>
           <Link className={css.way} to={{ view: "instructions", templateId: chosen }}>
-            Read {chosen}
+            View {chosen}
           </Link>
         </p>
       )}

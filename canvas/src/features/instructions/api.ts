@@ -19,7 +19,7 @@ export interface PreviewRequest {
 /** The response has an unknown shape. */
 class UnexpectedResponseError extends Error {
   constructor() {
-    super("The server answered in a way that this page does not know. Load it again.");
+    super("The server sent a response that this page cannot read. Reload the page.");
   }
 }
 

@@ -75,7 +75,7 @@ export function rateText(rate: number | null): string {
 export function summaryText({ versions }: TemplateMetrics): string {
   const sum = (of: (each: VersionMetrics) => number): number => versions.reduce((total, each) => total + of(each), 0);
   const deliveries = sum((each) => each.deliveries);
-  if (deliveries === 0) return "No message yet";
+  if (deliveries === 0) return "No messages yet";
   const good = sum((each) => each.answered + each.declined);
   const missed = sum((each) => each.outside + each.overdue);
   const rate = good + missed === 0 ? null : good / (good + missed);

@@ -75,15 +75,15 @@ export interface Finding {
 
 /** The named texts, in the order in which an agent reads them. */
 export const BLOCKS: readonly { name: string; hint: string }[] = [
-  { name: "reminder", hint: "First, when a message is handed over again because no answer came." },
-  { name: "reply", hint: "Who wrote, and where an answer goes." },
-  { name: "silence", hint: "That nobody sees what is only said in the terminal." },
-  { name: "tools", hint: "What else the agent's tools are good for." },
-  { name: "files", hint: "Attachments, or how files come." },
-  { name: "docs", hint: "Where to read more." },
-  { name: "message", hint: "Last: what is true of this one message, and the call that answers it." },
-  { name: "compact", hint: "All that an agent reads which has answered well before." },
-  { name: "delta", hint: "Behind the compact words, when something has changed." },
+  { name: "reminder", hint: "Comes first when a message is delivered again because it was not answered." },
+  { name: "reply", hint: "Names the sender and explains where to send the answer." },
+  { name: "silence", hint: "Explains that text in the terminal is not delivered." },
+  { name: "tools", hint: "Describes the agent’s other tools." },
+  { name: "files", hint: "Lists attachments, or explains how files are delivered." },
+  { name: "docs", hint: "Links to the documentation." },
+  { name: "message", hint: "Comes last: details of this message, and the call that answers it." },
+  { name: "compact", hint: "Replaces all other texts for agents that have answered correctly before." },
+  { name: "delta", hint: "Follows the compact text when something has changed." },
 ];
 
 export const KINDS = [
@@ -146,14 +146,14 @@ export function rowOf(value: unknown): Row | null {
 export function templateOf(value: unknown): Template | null {
   const row = rowOf(at(value, "row"));
   if (row === null) return null;
-  const base = row.extends === null ? null : { name: row.extends || "its runtime\u2019s template", parts: partsOf(at(value, "base")) };
+  const base = row.extends === null ? null : { name: row.extends || "the runtime default", parts: partsOf(at(value, "base")) };
   return { ...row, parts: partsOf(at(value, "row", "template", "parts")), base };
 }
 
 /** Runtime and version of a template. */
 export function rowText({ runtime, version, canary, percent, extends: above }: Row): string {
-  const tried = canary === null ? "" : `, version ${canary} on ${percent} %`;
-  const extending = above === null ? "" : `, extends ${above || "that of the runtime"}`;
+  const tried = canary === null ? "" : `, canary version ${canary} at ${percent} %`;
+  const extending = above === null ? "" : `, extends ${above || "the runtime default"}`;
   return `${runtime === "" ? "Any runtime" : runtime}, version ${version}${tried}${extending}`;
 }
 
@@ -248,6 +248,6 @@ export function diffParts(before: Parts, after: Parts): TextDiff[] {
 export function partLabel(where: string): string {
   const [kind = "", name = ""] = where.split(".");
   if (kind === "blocks") return name;
-  if (kind === "lines") return `line ${Number(name) + 1} that is added`;
-  return { reply_tool: "reply tool", docs_url: "address of the docs", stdout_warning: "warning", tools: "tools" }[kind] ?? where;
+  if (kind === "lines") return `added line ${Number(name) + 1}`;
+  return { reply_tool: "reply tool", docs_url: "docs URL", stdout_warning: "warning", tools: "tools" }[kind] ?? where;
 }

@@ -38,7 +38,7 @@ test("a browser that cannot notify loses no event, and the setting says why its 
     </>,
   );
   await flushPromises();
-  const tick = screen.getByRole<HTMLInputElement>("checkbox", { name: "Notify me" });
+  const tick = screen.getByRole<HTMLInputElement>("checkbox", { name: "Desktop notifications" });
   expect(tick.checked).toBe(true);
   const asked = ["p1", "p2"].map((id) => approvalOf(approvalRow(id, { for_person: true }))).filter((each) => each !== null);
   act(() => made.session.decisions.merge(asked));

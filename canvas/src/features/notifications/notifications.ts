@@ -80,8 +80,8 @@ export class Notifications {
 
   private showAll(fresh: readonly Approval[]): void {
     // Many at once would cover the screen.
-    if (fresh.length > MAX_SINGLE) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MAX_SINGLE).map(({ action }) => preview(showInvisible(action))).join("\n"), null);
-    for (const each of fresh) this.show(`${showInvisible(each.requesterName)} waits for you`, preview(showInvisible(each.action)), each);
+    if (fresh.length > MAX_SINGLE) return this.show(`${fresh.length} requests need your approval`, fresh.slice(0, MAX_SINGLE).map(({ action }) => preview(showInvisible(action))).join("\n"), null);
+    for (const each of fresh) this.show(`${showInvisible(each.requesterName)} needs your approval`, preview(showInvisible(each.action)), each);
   }
 
   private show(title: string, body: string, approval: Approval | null): void {

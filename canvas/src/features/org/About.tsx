@@ -10,7 +10,7 @@ import type { Workspace } from "../../core/state/model";
 import { list, text } from "../../core/state/json";
 import { isSilent, statusOf, taskOf } from "../../core/state/agentStatus";
 import { childrenOf, treeOf } from "../../core/state/tree";
-import { duration } from "../../core/text/time";
+import { absolute, duration, until } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 import css from "./About.module.css";
 import { AgentActions } from "./AgentActions";
@@ -25,14 +25,14 @@ export function About({ workspace }: { workspace: Workspace }) {
       <Card card={workspace.agent_card} />
       <WorkspaceSection workspace={workspace} />
       {canSend && (
-        <Section title="Its answers">
-          <Suspense fallback={<p className={css.none}>Reading…</p>}>
+        <Section title="Answers">
+          <Suspense fallback={<p className={css.none}>Loading…</p>}>
             <WorkspaceInstructions workspace={workspace} />
           </Suspense>
         </Section>
       )}
       {canSend && (
-        <Section title="Change it">
+        <Section title="Actions">
           <AgentActions workspace={workspace} />
         </Section>
       )}
@@ -63,22 +63,30 @@ function AgentActivity({ workspace }: { workspace: Workspace }) {
   const heard = workspace.last_heard_at;
   const task = taskOf(workspace);
   return (
-    <Section title="Now">
+    <Section title="Activity">
       <dl className={css.facts}>
-        <Fact name="Task">{task ?? <span className={css.none}>None told</span>}</Fact>
-        <Fact name="Last sign of life">
+        {workspace.limited_until !== null && (
+          <Fact name="Limited until">
+            <time dateTime={workspace.limited_until} title={absolute(workspace.limited_until)}>
+              {until(workspace.limited_until, now)}
+            </time>
+            {workspace.limit_reason && <span className={css.none}> {workspace.limit_reason}</span>}
+          </Fact>
+        )}
+        <Fact name="Task">{task ?? <span className={css.none}>None</span>}</Fact>
+        <Fact name="Last seen">
           {heard === null ? (
-            <span className={css.none}>Never heard of yet</span>
+            <span className={css.none}>Never connected</span>
           ) : isSilent(statusOf(workspace)) ? (
-            `No sign of life for ${duration(heard, now)}`
+            `No activity for ${duration(heard, now)}`
           ) : (
             <Time at={heard} />
           )}
         </Fact>
-        <Fact name="Tasks at once">
+        <Fact name="Active tasks">
           {workspace.active_tasks} of {workspace.max_concurrent_tasks}
         </Fact>
-        {workspace.last_error_rate > 0 && <Fact name="Fails">{Math.round(workspace.last_error_rate * 100)} % of its work</Fact>}
+        {workspace.last_error_rate > 0 && <Fact name="Error rate">{Math.round(workspace.last_error_rate * 100)} %</Fact>}
       </dl>
     </Section>
   );
@@ -94,7 +102,7 @@ function Card({ card }: { card: unknown }) {
   const version = text(card, "version");
   if (description === null && skills.length === 0 && version === null) return null;
   return (
-    <Section title="What it says of itself">
+    <Section title="Agent card">
       {description !== null && <p>{description}</p>}
       {skills.length > 0 && (
         <ul className={css.skills} aria-label="Skills">
@@ -120,12 +128,12 @@ function WorkspaceSection({ workspace }: { workspace: Workspace }) {
     <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>{nodes.get(id)?.name}</Link>
   );
   return (
-    <Section title="Its seat">
+    <Section title="Workspace">
       <dl className={css.facts}>
         {workspace.role && <Fact name="Role">{workspace.role}</Fact>}
-        <Fact name="Answers to">{parent === undefined ? <span className={css.none}>Nobody: it is at the top</span> : way(parent)}</Fact>
+        <Fact name="Reports to">{parent === undefined ? <span className={css.none}>None (top level)</span> : way(parent)}</Fact>
         {below.length > 0 && (
-          <Fact name="Leads">
+          <Fact name="Team">
             <ul className={css.inline}>
               {below.slice(0, 12).map((id) => (
                 <li key={id}>{way(id)}</li>
@@ -135,14 +143,14 @@ function WorkspaceSection({ workspace }: { workspace: Workspace }) {
           </Fact>
         )}
         <Fact name="Runtime">{workspace.runtime}</Fact>
-        <Fact name="Gets messages">{workspace.delivery_mode === "push" ? "They are pushed to it" : "It asks for them (poll)"}</Fact>
-        <Fact name="Made">
+        <Fact name="Delivery">{workspace.delivery_mode === "push" ? "Push" : "Polling"}</Fact>
+        <Fact name="Created">
           <Time at={workspace.created_at} />
         </Fact>
-        <Fact name="Workspace id">
+        <Fact name="Workspace ID">
           <span className={css.id}>
             <code>{workspace.id}</code>
-            <CopyButton text={workspace.id} label="Copy workspace id" />
+            <CopyButton text={workspace.id} label="Copy workspace ID" />
           </span>
         </Fact>
       </dl>

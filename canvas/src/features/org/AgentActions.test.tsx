@@ -1,8 +1,11 @@
 import { fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { ApiError } from "../../core/api/api";
+import { About } from "./About";
 import { AgentActions } from "./AgentActions";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
+import { statusOf } from "../../core/state/agentStatus";
+import { AgentStatusMark } from "../../ui/AgentStatusMark";
 import { UndoBar } from "../../ui/UndoBar";
 import { useData } from "../../core/app";
 
@@ -34,11 +37,11 @@ test("an agent is moved by menu: seen at once, told to the server, and taken bac
   const change = vi.spyOn(made.api, "changeWorkspace").mockResolvedValue({});
   made.show(<Shown id="team" />);
   press("Move…");
-  const places = within(screen.getByRole("radiogroup", { name: "New place" }));
+  const places = within(screen.getByRole("radiogroup", { name: "New parent" }));
   expect(places.getByRole("radio", { name: /Agent x/ })).toHaveProperty("disabled", true);
-  expect(places.getByText("Agent x is below Agent team: that would be a circle.")).toBeTruthy();
+  expect(places.getByText("Agent team cannot report to Agent x, which is below it.")).toBeTruthy();
   fireEvent.click(places.getByRole("radio", { name: "Agent other" }));
-  expect(screen.getByText(/1 agent below it goes with it/)).toBeTruthy();
+  expect(screen.getByText(/Its team of 1 agent moves with it/)).toBeTruthy();
   press("Move");
   expect(parentOf(made, "team")).toBe("other");
   await flushPromises();
@@ -56,7 +59,7 @@ test("a move that the server refuses is put back, and its words stand in the dia
   vi.spyOn(made.api, "changeWorkspace").mockRejectedValue(new ApiError(409, null, "The tree would be too deep."));
   made.show(<Shown id="team" />);
   press("Move…");
-  fireEvent.change(screen.getByRole("searchbox", { name: "Under whom?" }), { target: { value: "oth" } });
+  fireEvent.change(screen.getByRole("searchbox", { name: "Reports to" }), { target: { value: "oth" } });
   expect(screen.getAllByRole("radio")).toHaveLength(2);
   fireEvent.click(screen.getByRole("radio", { name: "Agent other" }));
   press("Move");
@@ -71,13 +74,13 @@ test("removing a team says who goes, and wants the name typed", async () => {
   const remove = vi.spyOn(made.api, "removeWorkspace").mockResolvedValue({});
   made.show(<Shown id="lead" />);
   press("Remove…");
-  const going = within(screen.getByRole("list", { name: "What goes" })).getAllByRole("listitem");
+  const going = within(screen.getByRole("list", { name: "Workspaces to remove" })).getAllByRole("listitem");
   expect(going.map((each) => each.textContent)).toEqual(["Agent lead", "Agent team", "Agent other", "Agent x"]);
-  const button = screen.getByRole("button", { name: "Remove 4 seats" });
+  const button = screen.getByRole("button", { name: "Remove 4 workspaces" });
   expect(button).toHaveProperty("disabled", true);
-  fireEvent.change(screen.getByLabelText("Type Agent lead to go on"), { target: { value: "agent lead" } });
+  fireEvent.change(screen.getByLabelText("Type Agent lead to confirm"), { target: { value: "agent lead" } });
   expect(button).toHaveProperty("disabled", true);
-  fireEvent.change(screen.getByLabelText("Type Agent lead to go on"), { target: { value: "Agent lead" } });
+  fireEvent.change(screen.getByLabelText("Type Agent lead to confirm"), { target: { value: "Agent lead" } });
   fireEvent.click(button);
   await flushPromises();
   expect(remove).toHaveBeenCalledExactlyOnceWith("lead", "Agent lead");
@@ -88,14 +91,14 @@ test("one that stands alone is removed without typing, and a team without its le
   const [remove, collapse] = [vi.spyOn(made.api, "removeWorkspace").mockResolvedValue({}), vi.spyOn(made.api, "collapse").mockResolvedValue({})];
   const first = made.show(<Shown id="other" />);
   press("Remove…");
-  press("Remove 1 seat");
+  press("Remove 1 workspace");
   await flushPromises();
   expect(remove).toHaveBeenCalledExactlyOnceWith("other", "Agent other");
   first.unmount();
   made.show(<Shown id="team" />);
-  press("Remove its team…");
-  fireEvent.change(screen.getByLabelText("Type Agent team to go on"), { target: { value: "Agent team" } });
-  press("Remove 1 seat");
+  press("Remove team…");
+  fireEvent.change(screen.getByLabelText("Type Agent team to confirm"), { target: { value: "Agent team" } });
+  press("Remove 1 workspace");
   await flushPromises();
   expect(collapse).toHaveBeenCalledExactlyOnceWith("team");
 });
@@ -116,9 +119,40 @@ test("a paused agent is resumed, and a new token is shown once", async () => {
   press("New token");
   await flushPromises();
   expect(document.body.innerHTML).toContain(TOKEN);
-  press("I have it, hide it");
+  press("Done");
   expect(document.body.innerHTML).not.toContain(TOKEN);
-  fireEvent.click(screen.getByLabelText("Write to all agents at once"));
+  fireEvent.click(screen.getByLabelText("Send broadcasts to all agents"));
   await flushPromises();
   expect(abilities).toHaveBeenCalledExactlyOnceWith("other", { broadcast_enabled: true });
 });
+
+test("a limit is shown with its reason as plain text, and a person ends it", async () => {
+  const made = page();
+  const ended = vi.spyOn(made.api, "endLimit").mockResolvedValue({});
+  const until = "2026-03-10T21:05:00.000000Z";
+  made.server.do({ verb: "online", id: "other" });
+  made.server.do({ verb: "limit", id: "other", until, reason: "<img src=x onerror=alert(1)> reached" });
+  made.deliver();
+  made.show(<Limited id="other" />);
+  expect(screen.getByText(/^Limited until /).getAttribute("datetime")).toBe(until);
+  expect(document.querySelector("img")).toBeNull();
+  expect(document.body.textContent).toContain("<img src=x onerror=alert(1)> reached");
+  press("End limit");
+  await flushPromises();
+  expect(ended).toHaveBeenCalledExactlyOnceWith("other");
+  made.server.do({ verb: "end_limit", id: "other" });
+  made.deliver();
+  expect(screen.queryByText(/^Limited until /)).toBeNull();
+  expect(screen.queryByRole("button", { name: "End limit" })).toBeNull();
+});
+
+function Limited({ id }: { id: string }) {
+  const workspace = useData((state) => state.workspaces.get(id));
+  if (!workspace) return null;
+  return (
+    <>
+      <AgentStatusMark status={statusOf(workspace)} limitedUntil={workspace.limited_until} />
+      <About workspace={workspace} />
+    </>
+  );
+}

@@ -25,8 +25,13 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
   return (
     <>
       <div className={css.buttons}>
+        {workspace.limited_until !== null && (
+          <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.endLimit(workspace.id), "Limit ended")}>
+            End limit
+          </Button>
+        )}
         {aside ? (
-          <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "resume"), "It goes on")}>
+          <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "resume"), "Resumed")}>
             Resume
           </Button>
         ) : (
@@ -34,16 +39,16 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
             <Button disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "pause"), "Paused")}>
               Pause
             </Button>
-            <Button disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "hibernate"), "It sleeps")}>
-              Let it sleep
+            <Button disabled={action.busy} onClick={() => action.run(() => api.putAside(workspace.id, "hibernate"), "Hibernated")}>
+              Hibernate
             </Button>
           </>
         )}
         <Button onClick={() => setAsked("move")}>Move…</Button>
-        <Button disabled={action.busy} onClick={() => action.run(() => api.rotate(workspace.id).then(setToken), "A new token was made")}>
+        <Button disabled={action.busy} onClick={() => action.run(() => api.rotate(workspace.id).then(setToken), "New token issued")}>
           New token
         </Button>
-        {leads && <Button onClick={() => setAsked("collapse")}>Remove its team…</Button>}
+        {leads && <Button onClick={() => setAsked("collapse")}>Remove team…</Button>}
         <Button onClick={() => setAsked("remove")}>Remove…</Button>
       </div>
       <ActionProblem action={action} className={css.problem} />
@@ -58,9 +63,9 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
 function NewToken({ token, onHide }: { token: string; onHide: () => void }): ReactNode {
   return (
     <div className={css.token} role="group" aria-label="New token">
-      <p>The tokens of before have ended. This one is shown once:</p>
+      <p>Earlier tokens no longer work. This token is shown only once:</p>
       <ShellCommand label="New token" text={token} />
-      <Button onClick={onHide}>I have it, hide it</Button>
+      <Button onClick={onHide}>Done</Button>
     </div>
   );
 }
@@ -69,17 +74,17 @@ function Abilities({ workspace }: { workspace: Workspace }): ReactNode {
   const { api } = useSession();
   const action = useAction();
   const set = (ability: "broadcast_enabled" | "talk_to_user_enabled", on: boolean): void =>
-    action.run(() => api.setAbilities(workspace.id, { [ability]: on }), "Changed");
+    action.run(() => api.setAbilities(workspace.id, { [ability]: on }), "Saved");
   return (
     <fieldset className={css.abilities} disabled={action.busy}>
-      <legend>What it may do</legend>
+      <legend>Permissions</legend>
       <label>
         <input type="checkbox" checked={workspace.talk_to_user_enabled} onChange={(event) => set("talk_to_user_enabled", event.target.checked)} />
-        Write to people
+        Send messages to people
       </label>
       <label>
         <input type="checkbox" checked={workspace.broadcast_enabled} onChange={(event) => set("broadcast_enabled", event.target.checked)} />
-        Write to all agents at once
+        Send broadcasts to all agents
       </label>
       <ActionProblem action={action} className={css.problem} />
     </fieldset>

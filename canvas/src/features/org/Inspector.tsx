@@ -44,28 +44,28 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
   return (
     <aside className={`${css.inspector} ${wide ? css.wide : ""}`} aria-label={workspace?.name ?? "Agent"}>
       <header className={css.head}>
-        {narrow && <IconButton icon="back" label="Back to the organisation" onClick={onClose} />}
+        {narrow && <IconButton icon="back" label="Back to organisation" onClick={onClose} />}
         {workspace && <Avatar name={workspace.name} size="large" />}
         <div className={css.who}>
           <h2 className={css.name} ref={heading} tabIndex={-1}>
-            {workspace?.name ?? "No such agent"}
+            {workspace?.name ?? "Unknown agent"}
           </h2>
           {workspace && <StatusLine workspace={workspace} />}
         </div>
         {!narrow && (
           <>
-            <IconButton className={css.widen} icon="wider" label={wide ? "Narrower panel" : "Wider panel"} onClick={() => setWide(!wide)} />
+            <IconButton className={css.widen} icon="wider" label={wide ? "Narrow panel" : "Widen panel"} onClick={() => setWide(!wide)} />
             <IconButton icon="close" label="Close panel" onClick={onClose} />
           </>
         )}
       </header>
       {workspace === undefined ? (
-        <Notice icon="search" title="This agent is not here" actions={<Button onClick={onClose}>Back to the organisation</Button>}>
-          It was removed, or the link is of another organisation.
+        <Notice icon="search" title="Agent not found" actions={<Button onClick={onClose}>Back to organisation</Button>}>
+          It was removed, or the link belongs to another organisation.
         </Notice>
       ) : (
         <Tabs
-          label="About this agent"
+          label="Agent"
           tabs={[
             {
               name: "chat",
@@ -79,7 +79,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
               name: "work",
               label: (
                 <>
-                  Work <Badge unread={working} word="open" />
+                  Delegations <Badge unread={working} word="open" />
                 </>
               ),
             },
@@ -91,7 +91,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           onChange={onTab}
         >
           {tab === "chat" && <Conversation workspaceId={workspaceId} />}
-          <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+          <Suspense fallback={<Notice icon="clock" title="Loading…" />}>
             {tab === "work" && <DelegationsTab workspaceId={workspaceId} />}
             {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}
@@ -107,7 +107,7 @@ function StatusLine({ workspace }: { workspace: Workspace }) {
   const what = taskOf(workspace) ?? workspace.role;
   return (
     <p className={css.standing}>
-      <AgentStatusMark status={useAgentStatus(workspace)} />
+      <AgentStatusMark status={useAgentStatus(workspace)} limitedUntil={workspace.limited_until} />
       {what && <span className={css.what}>{what}</span>}
     </p>
   );

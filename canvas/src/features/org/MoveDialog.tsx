@@ -42,12 +42,12 @@ export function MoveDialog({ workspace, target, onClose }: Props) {
           <Places id={workspace.id} chosen={chosen} onChoose={setChosen} />
         ) : (
           <p>
-            <bdi>{workspace.name}</bdi> will answer to <bdi>{nodes.get(target)?.name}</bdi>.
+            <bdi>{workspace.name}</bdi> will report to <bdi>{nodes.get(target)?.name}</bdi>.
           </p>
         )}
         <p className={css.lead}>
-          {below > 0 && `${plural(below, "agent", "agents")} below it ${below === 1 ? "goes" : "go"} with it. `}
-          Whom it may talk to changes at once.
+          {below > 0 && `Its team of ${plural(below, "agent")} moves with it. `}
+          The agents it can message change immediately.
         </p>
         {refusal !== null && (
           <p className={css.problem} role="alert">
@@ -79,15 +79,15 @@ function Places({ id, chosen, onChoose }: { id: string; chosen: string | null; o
   return (
     <>
       <div className={css.field}>
-        <label htmlFor={field}>Under whom?</label>
-        <input id={field} type="search" autoComplete="off" placeholder="Letters of a name" value={words} autoFocus onChange={(event) => setWords(event.target.value)} />
+        <label htmlFor={field}>Reports to</label>
+        <input id={field} type="search" autoComplete="off" placeholder="Search agents" value={words} autoFocus onChange={(event) => setWords(event.target.value)} />
       </div>
-      <ul className={css.places} role="radiogroup" aria-label="New place">
-        <Place value={TOP} name="Nobody: at the top" refusal={top} chosen={chosen} onChoose={onChoose} />
+      <ul className={css.places} role="radiogroup" aria-label="New parent">
+        <Place value={TOP} name="None (top level)" refusal={top} chosen={chosen} onChoose={onChoose} />
         {found.slice(0, MAX_LISTED).map((node) => (
           <Place key={node.id} value={node.id} name={node.name} refusal={refusalOfMove(tree, nodes, id, node.id)} chosen={chosen} onChoose={onChoose} />
         ))}
-        {found.length > MAX_LISTED && <li className={css.none}>and {plural(found.length - MAX_LISTED, "more", "more")}; type letters of the name</li>}
+        {found.length > MAX_LISTED && <li className={css.none}>and {plural(found.length - MAX_LISTED, "more", "more")}; search to narrow the list</li>}
       </ul>
     </>
   );

@@ -41,7 +41,7 @@ export function Outline({ org, selected, filter, onFilter, onSelect, onOpen }: P
       </div>
       {rows.length === 0 ? (
         <Notice icon="search" title={`No agent matches “${filter.trim()}”`} actions={<Button onClick={() => onFilter("")}>Show all agents</Button>}>
-          Names and roles are searched.
+          The filter searches names and roles.
         </Notice>
       ) : (
         <OutlineTree rows={rows} orgNodes={orgNodes} labelledBy={heading} selected={selected} onSelect={onSelect} onOpen={onOpen} onExpand={expand} />

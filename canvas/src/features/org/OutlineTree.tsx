@@ -165,7 +165,7 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       </span>
       <AgentStatusGlyph status={status} />
       <span className={css.name}>{workspace.name}</span>
-      <Badge unread={unanswered} word="without an answer" wrong />
+      <Badge unread={unanswered} word="unanswered" wrong />
       <Badge unread={unread} />
       <span className={css.word}>{STATUS_TEXTS[status]}</span>
     </div>

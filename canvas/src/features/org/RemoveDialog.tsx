@@ -34,8 +34,8 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
   return (
     <Dialog label={whole ? `Remove ${workspace.name}?` : `Remove the team of ${workspace.name}?`} onClose={onClose}>
       <form className={css.dialog} onSubmit={submit}>
-        <p>{plural(going.length, "seat goes", "seats go")}, and cannot be brought back. What was said stays in the log.</p>
-        <ul className={css.going} aria-label="What goes" tabIndex={0}>
+        <p>This removes {plural(going.length, "workspace")} and cannot be undone. Messages stay in the log.</p>
+        <ul className={css.going} aria-label="Workspaces to remove" tabIndex={0}>
           {going.map((id) => (
             <li key={id}>
               <bdi>{nodes.get(id)?.name ?? workspace.name}</bdi>
@@ -45,7 +45,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
         {below.length > 0 && (
           <div className={css.field}>
             <label htmlFor={field}>
-              Type <strong>{workspace.name}</strong> to go on
+              Type <strong>{workspace.name}</strong> to confirm
             </label>
             <input id={field} value={typed} autoComplete="off" spellCheck={false} onChange={(event) => setTyped(event.target.value)} />
           </div>
@@ -53,7 +53,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
         <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={!sure || action.busy}>
-            Remove {plural(going.length, "seat")}
+            Remove {plural(going.length, "workspace")}
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>

@@ -37,10 +37,10 @@ test("removing asks once more, and an invitation can be withdrawn", async () => 
   const grace = within(screen.getByRole("list", { name: "People of the organisation" })).getAllByRole("listitem")[1] as HTMLElement;
   fireEvent.click(within(grace).getByRole("button", { name: "Remove…" }));
   expect(remove).not.toHaveBeenCalled();
-  fireEvent.click(within(grace).getByRole("button", { name: "Remove Grace for good" }));
+  fireEvent.click(within(grace).getByRole("button", { name: "Remove Grace permanently" }));
   await flushPromises();
   expect(remove).toHaveBeenCalledExactlyOnceWith("org", "grace");
-  fireEvent.click(screen.getByRole("button", { name: "Withdraw" }));
+  fireEvent.click(screen.getByRole("button", { name: "Withdraw invitation" }));
   await flushPromises();
   expect(withdraw).toHaveBeenCalledExactlyOnceWith("org", "i1");
 });
@@ -50,13 +50,13 @@ test("the link of an invitation is shown once", async () => {
   const invite = vi.spyOn(made.api, "invite").mockResolvedValue(URL);
   made.show(<People />);
   await flushPromises();
-  fireEvent.change(screen.getByLabelText("Invite somebody"), { target: { value: " Linus " } });
+  fireEvent.change(screen.getByLabelText("Invite a person"), { target: { value: " Linus " } });
   fireEvent.change(screen.getByLabelText("Role of the invited person"), { target: { value: "viewer" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the link" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create invite link" }));
   await flushPromises();
   expect(invite).toHaveBeenCalledExactlyOnceWith("org", "Linus", "viewer");
   expect(document.body.innerHTML).toContain(URL);
-  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Done" }));
   expect(document.body.innerHTML).not.toContain(URL);
 });
 

@@ -40,7 +40,7 @@ export function People() {
           </ul>
         </>
       )}
-      {owner ? <Invite onMade={reread} /> : <p className={group.hint}>An owner of the organisation invites people and gives roles.</p>}
+      {owner ? <Invite onMade={reread} /> : <p className={group.hint}>Only owners can invite people and change roles.</p>}
     </section>
   );
 }
@@ -72,7 +72,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
   const [sure, setSure] = useState(false);
   const action = useAction();
   const self = person.id === identity.user.id;
-  const change = (role: string): void => action.run(() => api.changePerson(identity.org.id, person.id, role), "Changed", onChanged);
+  const change = (role: string): void => action.run(() => api.changePerson(identity.org.id, person.id, role), "Saved", onChanged);
   return (
     <li className={css.person}>
       <span className={css.who}>
@@ -85,9 +85,9 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
           {sure ? (
             <>
               <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => api.removePerson(identity.org.id, person.id), "Removed", onChanged)}>
-                Remove {person.name} for good
+                Remove {person.name} permanently
               </Button>
-              <Button onClick={() => setSure(false)}>Keep</Button>
+              <Button onClick={() => setSure(false)}>Cancel</Button>
             </>
           ) : (
             <Button onClick={() => setSure(true)}>Remove…</Button>
@@ -122,8 +122,8 @@ function Invited({ person, onChanged }: { person: Person; onChanged: () => Promi
         <bdi>{person.name}</bdi>
         <span className={group.hint}> as {person.role}</span>
       </span>
-      <Button disabled={action.busy} onClick={() => action.run(() => api.withdraw(identity.org.id, person.id), "Withdrawn", onChanged)}>
-        Withdraw
+      <Button disabled={action.busy} onClick={() => action.run(() => api.withdraw(identity.org.id, person.id), "Invitation withdrawn", onChanged)}>
+        Withdraw invitation
       </Button>
       <ActionProblem action={action} className={css.problem} />
     </li>
@@ -154,19 +154,19 @@ function Invite({ onMade }: { onMade: () => Promise<void> }) {
   return (
     <>
       <form className={css.invite} onSubmit={submit}>
-        <label htmlFor={field}>Invite somebody</label>
-        <input id={field} value={name} maxLength={longest} autoComplete="off" placeholder="Their name" onChange={(event) => setName(event.target.value)} />
+        <label htmlFor={field}>Invite a person</label>
+        <input id={field} value={name} maxLength={longest} autoComplete="off" placeholder="Name" onChange={(event) => setName(event.target.value)} />
         <RoleSelect label="Role of the invited person" value={role} onChange={setRole} />
         <Button type="submit" disabled={action.busy || name.trim() === ""}>
-          Make the link
+          Create invite link
         </Button>
       </form>
       <ActionProblem action={action} className={css.problem} />
       {link !== null && (
-        <div role="group" aria-label={`Link for ${link.name}`}>
-          <p className={group.hint}>This link lets {link.name} in, once. It is shown only now.</p>
-          <ShellCommand label={`Link for ${link.name}`} text={link.url} />
-          <Button onClick={() => setLink(null)}>I have it, hide it</Button>
+        <div role="group" aria-label={`Invite link for ${link.name}`}>
+          <p className={group.hint}>This link logs in {link.name} once. It is shown only once.</p>
+          <ShellCommand label={`Invite link for ${link.name}`} text={link.url} />
+          <Button onClick={() => setLink(null)}>Done</Button>
         </div>
       )}
     </>

@@ -15,11 +15,11 @@ export function DelegationProblemSections({ problems }: { problems: Problems }) 
   const { failed, stuck, unknown, refused } = problems;
   return (
     <>
-      <DelegationRows title="Work that failed" lead="One agent gave it to another one. It leaves this list when you look at it, and when it is tried again." delegations={failed} seen />
-      <DelegationRows title="Work that is stuck" lead="An agent has it and has given no sign of life of it. It may go on; cancel it if it does not." delegations={stuck} />
-      <DelegationRows title="Work without an answer to its sending" lead="It was sent and the connection broke: it may be done or not. Ask the agent before it is given once more." delegations={unknown} />
+      <DelegationRows title="Failed tasks" lead="These delegated tasks failed. A task leaves this list when you view it or retry it." delegations={failed} seen />
+      <DelegationRows title="Stuck tasks" lead="The agent has shown no activity on these tasks. A task may still finish; cancel it if it does not." delegations={stuck} />
+      <DelegationRows title="Tasks with unknown outcome" lead="The connection was lost while sending, so a task may or may not be done. Ask the agent before you retry." delegations={unknown} />
       {refused.length > 0 && (
-        <Section title="Work that was stopped" lead="A limit stopped it before it began, so that agents do not give each other work without end.">
+        <Section title="Blocked delegations" lead="A limit blocked these delegations before they started, to prevent agents from delegating endlessly.">
           {refused.map((each) => (
             <RefusedRow key={each.seq} refused={each} />
           ))}
@@ -46,7 +46,7 @@ function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boo
     <li className={css.row} data-delegation={delegation.id}>
       <p className={css.head}>
         <span>
-          <PeerLink id={delegation.sourceId} /> asked <PeerLink id={delegation.targetId} />
+          <PeerLink id={delegation.sourceId} /> delegated to <PeerLink id={delegation.targetId} />
         </span>
         <Time at={delegation.settledAt ?? delegation.createdAt} className={css.time} />
       </p>
@@ -60,7 +60,7 @@ function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boo
       <DelegationActions delegation={delegation}>
         {seen && (
           <Button icon="check" onClick={() => session.seenProblems.add(delegation.id)}>
-            I have seen it
+            Dismiss
           </Button>
         )}
       </DelegationActions>
@@ -69,10 +69,12 @@ function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boo
 }
 
 const LIMITS: Readonly<Record<string, string>> = {
-  cycle: "The same work came back to who had given it",
-  depth: "It was passed on too often",
-  children: "Too much of it is open at once",
-  root: "Too much has come of the first of it",
+  cycle: "The task was delegated back to an agent that had delegated it",
+  depth: "The task was delegated through too many levels",
+  children: "Too many sub-tasks are open at once",
+  root: "The root task has too many sub-tasks",
+  open: "The agent has too many open delegations",
+  org_open: "The organisation has too many open delegations",
 };
 
 function RefusedRow({ refused }: { refused: RefusedDelegation }) {
@@ -82,7 +84,7 @@ function RefusedRow({ refused }: { refused: RefusedDelegation }) {
     <li className={css.row}>
       <p className={css.head}>
         <span>
-          <PeerLink id={sourceId} /> wanted to ask <PeerLink id={targetId} />
+          <PeerLink id={sourceId} /> tried to delegate to <PeerLink id={targetId} />
         </span>
         <Time at={at} className={css.time} />
       </p>
@@ -95,10 +97,10 @@ function RefusedRow({ refused }: { refused: RefusedDelegation }) {
       </p>
       <div className={css.deeds}>
         <Button icon="check" onClick={() => session.seenProblems.add(refusedKey(refused))}>
-          I have seen it
+          Dismiss
         </Button>
         <Link className={css.open} to={{ view: "org", focus: sourceId, panel: "chat", filter: "" }}>
-          Open the chat
+          Open chat
         </Link>
       </div>
     </li>

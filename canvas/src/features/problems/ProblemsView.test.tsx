@@ -34,13 +34,13 @@ test("a message that was given up tells why, and goes out again at a press", asy
   const made = page("operator", [{ ...STUCK, deadLetters: [] }]);
   const requeue = vi.spyOn(made.api, "requeue").mockResolvedValue({});
   made.show(<ProblemsView />);
-  const row = within(screen.getByRole("region", { name: "Not delivered" })).getByRole("listitem");
+  const row = within(screen.getByRole("region", { name: "Undelivered messages" })).getByRole("listitem");
   expect(row.textContent).toContain("Ship <b>it</b>");
-  expect(row.textContent).toContain("The agent could not be reached, after 12 tries: connection refused");
+  expect(row.textContent).toContain("The agent could not be reached, after 12 attempts: connection refused");
   fireEvent.click(within(row).getByRole("button", { name: "Send again" }));
   await flushPromises();
   expect(requeue).toHaveBeenCalledExactlyOnceWith(LETTER);
-  expect(screen.queryByRole("region", { name: "Not delivered" })).toBeNull();
+  expect(screen.queryByRole("region", { name: "Undelivered messages" })).toBeNull();
 });
 
 test("discarding asks first", async () => {
@@ -48,13 +48,13 @@ test("discarding asks first", async () => {
   const discard = vi.spyOn(made.api, "discard").mockResolvedValue({});
   made.show(<ProblemsView />);
   fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
-  fireEvent.click(screen.getByRole("button", { name: "Keep it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Cancel" }));
   expect(discard).not.toHaveBeenCalled();
   fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
-  fireEvent.click(screen.getByRole("button", { name: "Discard it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Discard" }));
   await flushPromises();
   expect(discard).toHaveBeenCalledExactlyOnceWith(LETTER);
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  expect(screen.getByText("No problems")).toBeTruthy();
 });
 
 test("nothing is called well before the lists were read, nor where they could not be", async () => {
@@ -66,18 +66,18 @@ test("nothing is called well before the lists were read, nor where they could no
       <AttentionBar attention={{ all: [], go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />
     </>,
   );
-  const strip = screen.getByRole("region", { name: "Needs you" });
-  expect(screen.getByRole("heading", { name: "Reading what is stuck…" })).toBeTruthy();
-  expect(strip.textContent).toContain("Reading what needs you…");
+  const strip = screen.getByRole("region", { name: "Needs attention" });
+  expect(screen.getByRole("heading", { name: "Loading problems…" })).toBeTruthy();
+  expect(strip.textContent).toContain("Checking for problems…");
   await flushPromises();
-  expect(screen.getByRole("heading", { name: "What is stuck could not be read" })).toBeTruthy();
+  expect(screen.getByRole("heading", { name: "Could not load problems" })).toBeTruthy();
   expect(screen.getByText("The server is busy.")).toBeTruthy();
-  expect(strip.textContent).toContain("What needs you could not be read");
+  expect(strip.textContent).toContain("Could not check for problems");
   read.mockResolvedValueOnce(NO_PROBLEMS);
   fireEvent.click(within(strip).getByRole("button", { name: "Try again" }));
   await flushPromises();
-  expect(screen.getByRole("heading", { name: "Nothing is stuck" })).toBeTruthy();
-  expect(strip.textContent).toContain("Nothing needs you");
+  expect(screen.getByRole("heading", { name: "No problems" })).toBeTruthy();
+  expect(strip.textContent).toContain("You’re all caught up");
 });
 
 test("a list of what needs a person that emptied while it was open does not open again by itself", () => {
@@ -86,7 +86,7 @@ test("a list of what needs a person that emptied while it was open does not open
   const stripOf = (all: Concern[]) => made.around(<AttentionBar attention={{ all, go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />);
   const { rerender } = render(stripOf([concern]));
   fireEvent.click(screen.getByRole("button", { name: "All 1" }));
-  expect(screen.getByRole("dialog", { name: "1 thing needs you" })).toBeTruthy();
+  expect(screen.getByRole("dialog", { name: "1 item needs attention" })).toBeTruthy();
   rerender(stripOf([]));
   expect(screen.queryByRole("dialog")).toBeNull();
   rerender(stripOf([concern]));
@@ -100,8 +100,8 @@ test("lists that could not be read again stay, and say of when they are", async 
   vi.spyOn(made.api, "problems").mockRejectedValueOnce(new ApiError(503, null, "The server is busy."));
   await made.session.problemLists.read();
   made.show(<ProblemsView />);
-  expect(screen.getByRole("alert").textContent).toMatch(/The lists could not be read. The server is busy. They are as of \d\d:\d\d/);
-  expect(screen.getByRole("region", { name: "Not delivered" })).toBeTruthy();
+  expect(screen.getByRole("alert").textContent).toMatch(/Could not load all problems. The server is busy. Showing problems as of \d\d:\d\d/);
+  expect(screen.getByRole("region", { name: "Undelivered messages" })).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   await flushPromises();
   expect(screen.queryByRole("alert")).toBeNull();
@@ -112,13 +112,13 @@ test("a stopped chain goes on or ends as the person says, and what is refused is
   const release = vi.spyOn(made.api, "release").mockRejectedValue(new ApiError(404, null, "There is no such chain."));
   const end = vi.spyOn(made.api, "end").mockResolvedValue({});
   made.show(<ProblemsView />);
-  const row = within(screen.getByRole("region", { name: "Stopped chains" })).getByRole("listitem");
-  expect(row.textContent).toContain("It was passed on 24 times.");
-  fireEvent.click(within(row).getByRole("button", { name: "Let it go on" }));
+  const row = within(screen.getByRole("region", { name: "Stopped message chains" })).getByRole("listitem");
+  expect(row.textContent).toContain("Forwarded 24 times.");
+  fireEvent.click(within(row).getByRole("button", { name: "Resume" }));
   await flushPromises();
   expect(release).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
   expect(within(row).getByRole("alert").textContent).toBe("There is no such chain.");
-  fireEvent.click(within(row).getByRole("button", { name: "End it" }));
+  fireEvent.click(within(row).getByRole("button", { name: "End chain" }));
   await flushPromises();
   expect(end).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
 });
@@ -126,7 +126,7 @@ test("a stopped chain goes on or ends as the person says, and what is refused is
 test("who may only look is told who may decide", () => {
   page("viewer").show(<ProblemsView />);
   expect(screen.queryByRole("button")).toBeNull();
-  expect(screen.getAllByText(/An operator/)).toHaveLength(2);
+  expect(screen.getAllByText(/Only operators/)).toHaveLength(2);
 });
 
 test("events that come while the lists are read lead to one more reading, not to many", async () => {
@@ -151,7 +151,7 @@ function owing(more: Partial<UnansweredMessage> = {}, role = "operator"): TestPa
   return made;
 }
 
-const section = (): HTMLElement => screen.getByRole("region", { name: "No answer" });
+const section = (): HTMLElement => screen.getByRole("region", { name: "Unanswered messages" });
 
 test("a message without an answer shows what its agent said elsewhere, and one press sends it", async () => {
   const made = owing();
@@ -160,11 +160,11 @@ test("a message without an answer shows what its agent said elsewhere, and one p
   const row = within(section()).getByRole("listitem");
   expect(row.textContent).toContain("Is it <b>done</b>?");
   expect(row.textContent).toContain("Yes, <i>all</i> of it");
-  expect(row.textContent).toContain("The answer is overdue, and a reminder did not help. It was told with codex-default@2");
-  fireEvent.click(within(row).getByRole("button", { name: "Send the draft" }));
+  expect(row.textContent).toContain("The answer is overdue and a reminder was sent. Instructions: codex-default@2");
+  fireEvent.click(within(row).getByRole("button", { name: "Send draft" }));
   await flushPromises();
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, null);
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  expect(screen.getByText("No problems")).toBeTruthy();
 });
 
 test("a draft can be changed before it is sent, and left as it was", async () => {
@@ -175,11 +175,11 @@ test("a draft can be changed before it is sent, and left as it was", async () =>
   const words = screen.getByRole("textbox", { name: "Answer to send" });
   expect(words).toHaveProperty("value", "Yes, <i>all</i> of it");
   fireEvent.change(words, { target: { value: "  " } });
-  expect(screen.getByRole("button", { name: "Send this" })).toHaveProperty("disabled", true);
-  fireEvent.click(screen.getByRole("button", { name: "Leave it as it was" }));
+  expect(screen.getByRole("button", { name: "Send edited answer" })).toHaveProperty("disabled", true);
+  fireEvent.click(screen.getByRole("button", { name: "Cancel" }));
   fireEvent.click(screen.getByRole("button", { name: "Edit" }));
   fireEvent.change(screen.getByRole("textbox", { name: "Answer to send" }), { target: { value: "Yes." } });
-  fireEvent.click(screen.getByRole("button", { name: "Send this" }));
+  fireEvent.click(screen.getByRole("button", { name: "Send edited answer" }));
   await flushPromises();
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, "Yes.");
   expect(within(section()).getByRole("alert").textContent).toBe("It was answered meanwhile.");
@@ -189,17 +189,17 @@ test("a draft that nobody should get is discarded", async () => {
   const made = owing({ overdueAt: null });
   const discard = vi.spyOn(made.api, "discardDraft").mockResolvedValue({});
   made.show(<ProblemsView />);
-  expect(section().textContent).toContain("It was answered outside Molecule");
+  expect(section().textContent).toContain("Answered outside Molecule");
   fireEvent.click(screen.getByRole("button", { name: "Discard" }));
   await flushPromises();
   expect(discard).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" });
-  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+  expect(screen.getByText("No problems")).toBeTruthy();
 });
 
 test("who may only look reads the draft and is told who may send it", () => {
   owing({}, "viewer").show(<ProblemsView />);
   expect(screen.queryByRole("button")).toBeNull();
-  expect(section().textContent).toContain("An operator of the organisation can send it.");
+  expect(section().textContent).toContain("Only operators and owners can send it.");
 });
 
 const WAITING = unclaimedOf({
@@ -212,12 +212,12 @@ function leaving(more: Partial<UnclaimedMessages> = {}): TestPage {
   return made;
 }
 
-const mail = (): HTMLElement => screen.getByRole("region", { name: "Mail that nobody takes" });
+const mail = (): HTMLElement => screen.getByRole("region", { name: "Unread mail" });
 
 test.each([
-  ["paused", "The agent is paused, and gets nothing until it is resumed."],
-  ["provisioning", "No agent was ever heard here. Connect one."],
-  ["online", "The agent is online but does not take its mail."],
+  ["paused", "The agent is paused and receives no messages. Resume it."],
+  ["provisioning", "No agent has connected yet. Connect one."],
+  ["online", "The agent is online but does not pick up messages."],
 ])("mail that nobody takes of an agent that is %s says what to do, and leads to its chat", (status, words) => {
   const made = leaving();
   made.session.data.update((state) => {
@@ -228,7 +228,7 @@ test.each([
   const row = within(mail()).getByRole("listitem");
   expect(row.textContent).toContain("2 messages wait");
   expect(row.textContent).toContain(words);
-  expect(within(row).getByRole("link", { name: "Open the chat" }).getAttribute("href")).toBe("/app/chat/a");
+  expect(within(row).getByRole("link", { name: "Open chat" }).getAttribute("href")).toBe("/app/chat/a");
 });
 
 test("an agent that this page does not know is told by the name that the server says, as it stands there", () => {
@@ -245,11 +245,11 @@ test("mail grows old without a word of the server: whoever opens the view has th
   made.show(<ProblemsView />);
   await flushPromises();
   expect(read).toHaveBeenCalledOnce();
-  expect(mail().textContent).toContain("Others appear when these are dealt with.");
+  expect(mail().textContent).toContain("More agents appear once these are resolved.");
 });
 
 test("a message of an agent that got no answer leads to no chat of a person", () => {
   owing({ sourceId: "b", draft: null }).show(<ProblemsView />);
-  expect(within(section()).queryByRole("link", { name: "Open it in the chat" })).toBeNull();
-  expect(section().textContent).toContain("from an agent that is gone");
+  expect(within(section()).queryByRole("link", { name: "View in chat" })).toBeNull();
+  expect(section().textContent).toContain("from a removed agent");
 });

@@ -33,35 +33,35 @@ export function ProblemsView() {
         <h2 className={css.title}>Problems</h2>
         <ReadProblem />
         {stuck.unanswered.length > 0 && (
-          <Section title="No answer" lead="These messages wanted an answer. What an agent said elsewhere is kept: nobody has got it until you send it.">
+          <Section title="Unanswered messages" lead="These messages need an answer. An answer that an agent wrote outside Molecule is kept as a draft until you send it.">
             {stuck.unanswered.map((each) => (
               <UnansweredRow key={each.activityId} message={each} />
             ))}
-            {stuck.moreUnanswered && <li className={css.more}>Older ones appear when these are dealt with.</li>}
+            {stuck.moreUnanswered && <li className={css.more}>Older messages appear once these are resolved.</li>}
           </Section>
         )}
         {stuck.unclaimed.length > 0 && (
-          <Section title="Mail that nobody takes" lead="Messages that want an answer wait for these agents, and nobody has had them.">
+          <Section title="Unread mail" lead="These agents have not picked up messages that need an answer.">
             {stuck.unclaimed.map((each) => (
               <UnclaimedRow key={each.workspaceId} unclaimed={each} />
             ))}
-            {stuck.moreUnclaimed && <li className={css.more}>Others appear when these are dealt with.</li>}
+            {stuck.moreUnclaimed && <li className={css.more}>More agents appear once these are resolved.</li>}
           </Section>
         )}
         <DelegationProblemSections problems={work} />
         {stuck.chains.length > 0 && (
-          <Section title="Stopped chains" lead="Agents wrote to each other until a limit was reached. Nothing of these chains goes on until you decide.">
+          <Section title="Stopped message chains" lead="Agents messaged each other until a limit was reached. These chains stay stopped until you resume or end them.">
             {stuck.chains.map((each) => (
               <ChainRow key={each.rootId} chain={each} />
             ))}
           </Section>
         )}
         {stuck.deadLetters.length > 0 && (
-          <Section title="Not delivered" lead="These messages were given up. Send them again once their agent can take them.">
+          <Section title="Undelivered messages" lead="Molecule stopped trying to deliver these messages. Send them again once the agent can receive them.">
             {stuck.deadLetters.map((each) => (
               <DeadLetterRow key={each.activityId} deadLetter={each} />
             ))}
-            {stuck.moreDeadLetters && <li className={css.more}>Older ones appear when these are dealt with.</li>}
+            {stuck.moreDeadLetters && <li className={css.more}>Older messages appear once these are resolved.</li>}
           </Section>
         )}
       </div>
@@ -75,16 +75,15 @@ function AllClear() {
   const { readAt, problem } = useStored(problemLists.status);
   if (problem !== null) {
     return (
-      <Notice icon="warning" title="What is stuck could not be read" actions={<TryAgain />}>
+      <Notice icon="warning" title="Could not load problems" actions={<TryAgain />}>
         {problem}
       </Notice>
     );
   }
-  if (readAt === null) return <Notice icon="clock" title="Reading what is stuck…" />;
+  if (readAt === null) return <Notice icon="clock" title="Loading problems…" />;
   return (
-    <Notice icon="check" title="Nothing is stuck">
-      Messages that get no answer, that nobody takes or that cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
-      appear here.
+    <Notice icon="check" title="No problems">
+      Unanswered, unread and undelivered messages, failed and stuck tasks, and agents that message each other endlessly appear here.
     </Notice>
   );
 }
@@ -97,7 +96,7 @@ function ReadProblem() {
   return (
     <div role="alert" className={css.row}>
       <p>
-        <strong>The lists could not be read.</strong> {problem} {readAt === null ? "There may be more than is shown." : `They are as of ${clock(readAt)}.`}
+        <strong>Could not load all problems.</strong> {problem} {readAt === null ? "Some problems may not be shown." : `Showing problems as of ${clock(readAt)}.`}
       </p>
       <p>
         <TryAgain />
@@ -140,14 +139,14 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
         <bdi>{message.summary}</bdi>
       </p>
       <p className={css.why}>
-        {overdueAt === null ? "It was answered outside Molecule" : `The answer is overdue${message.reminded ? ", and a reminder did not help" : ""}`}
-        {template !== null && `. It was told with ${template}`}
+        {overdueAt === null ? "Answered outside Molecule" : `The answer is overdue${message.reminded ? " and a reminder was sent" : ""}`}
+        {template !== null && `. Instructions: ${template}`}
       </p>
       {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readProblems} />}
       {sourceId === null && (
         <p className={css.from}>
           <Link className={css.open} to={{ view: "chats", workspaceId, messageId: activityId }}>
-            Open it in the chat
+            View in chat
           </Link>
         </p>
       )}
@@ -164,13 +163,13 @@ function UnclaimedRow({ unclaimed }: { unclaimed: UnclaimedMessages }) {
         <WorkspaceLink id={workspaceId} name={workspaceName} />
         <Time at={since} className={css.time} />
       </p>
-      <p className={css.words}>{more ? `More than ${plural(waiting, "message")} wait` : plural(waiting, "message waits", "messages wait")}</p>
+      <p className={css.words}>{more ? `More than ${plural(waiting, "message")} waiting` : `${plural(waiting, "message")} waiting`}</p>
       {known !== undefined && (
         <>
           <p className={css.why}>{unclaimedText(known)}.</p>
           <p className={css.from}>
             <Link className={css.open} to={{ view: "chats", workspaceId, messageId: null }}>
-              Open the chat
+              Open chat
             </Link>
           </p>
         </>
@@ -199,11 +198,11 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
       </p>
       <p className={css.why}>
         {reasonText(deadLetter.reason)}
-        {deadLetter.attempts > 0 && `, after ${plural(deadLetter.attempts, "try", "tries")}`}
+        {deadLetter.attempts > 0 && `, after ${plural(deadLetter.attempts, "attempt")}`}
         {deadLetter.detail !== null && `: ${deadLetter.detail}`}
       </p>
       <Actions action={action}>
-        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(deadLetter), "It goes out again", readProblems)}>
+        <Button icon="again" disabled={action.busy} onClick={() => action.run(() => api.requeue(deadLetter), "Message sent again", readProblems)}>
           Send again
         </Button>
         <Button disabled={action.busy} onClick={() => setAsking(true)}>
@@ -213,13 +212,13 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
       {asking && (
         <Dialog label="Discard this message?" onClose={() => setAsking(false)}>
           <p className={css.ask}>
-            <bdi>{deadLetter.workspaceName}</bdi> will never get it. It stays in the log.
+            <bdi>{deadLetter.workspaceName}</bdi> will never receive it. It stays in the log.
           </p>
           <div className={css.deeds}>
             <Button kind="primary" onClick={discard}>
-              Discard it
+              Discard
             </Button>
-            <Button onClick={() => setAsking(false)}>Keep it</Button>
+            <Button onClick={() => setAsking(false)}>Cancel</Button>
           </div>
         </Dialog>
       )}
@@ -234,7 +233,7 @@ function ChainRow({ chain }: { chain: MessageChain }) {
   return (
     <li className={css.row}>
       <p className={css.head}>
-        {chain.workspaceId === null ? "A chain of messages" : <WorkspaceLink id={chain.workspaceId} name="An agent" />}
+        {chain.workspaceId === null ? "Message chain" : <WorkspaceLink id={chain.workspaceId} name="An agent" />}
         <Time at={chain.frozenAt} className={css.time} />
       </p>
       {chain.summary !== "" && (
@@ -244,11 +243,11 @@ function ChainRow({ chain }: { chain: MessageChain }) {
       )}
       <p className={css.why}>{chainText(chain)}.</p>
       <Actions action={action}>
-        <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "It may go on", readProblems)}>
-          Let it go on
+        <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "Resumed", readProblems)}>
+          Resume
         </Button>
         <Button disabled={action.busy} onClick={() => action.run(() => api.end(org, chain), "Ended", readProblems)}>
-          End it
+          End chain
         </Button>
       </Actions>
     </li>
@@ -275,14 +274,14 @@ function Sender({ id }: { id: string | null }) {
   const name = useData((state) => (id === null ? null : state.workspaces.get(id)?.name));
   return (
     <span className={css.from}>
-      from <bdi>{id === null ? "a person" : (name ?? "an agent that is gone")}</bdi>
+      from <bdi>{id === null ? "a person" : (name ?? "a removed agent")}</bdi>
     </span>
   );
 }
 
 function Actions({ action, children }: { action: Action; children: ReactNode }) {
   const { canSend } = useSession();
-  if (!canSend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
+  if (!canSend) return <p className={css.from}>Only operators and owners can do this.</p>;
   return (
     <>
       <div className={css.deeds}>{children}</div>

@@ -31,8 +31,8 @@ async function shown(...answers: (Item | Error)[]): Promise<{ made: TestPage; as
 
 test("the sections sum to the whole, each with its share, source, size and hash", async () => {
   await shown(prompt());
-  const facts = screen.getByRole("region", { name: "How it was put together" });
-  expect(facts.textContent).toContain("Put together because the agent started");
+  const facts = screen.getByRole("region", { name: "Prompt build" });
+  expect(facts.textContent).toContain("Rebuilt because the agent started");
   expect(facts.textContent).toContain("2 sections · about 49 tokens of 100 · 196 bytes");
   const sections = screen.getByRole("region", { name: "Sections" });
   expect(within(sections).getAllByRole("heading").map((each) => each.textContent)).toEqual([
@@ -46,45 +46,45 @@ test("the sections sum to the whole, each with its share, source, size and hash"
 
 test("what the running session has besides, and what is to be minded, is said", async () => {
   await shown(prompt({ session_hash: "s".repeat(64), warnings: ["team.md is missing"] }));
-  expect(screen.getByText(/The running session still has another one/).textContent).toContain("ssssssssss");
+  expect(screen.getByText(/The running session uses another prompt/).textContent).toContain("ssssssssss");
   expect(screen.getByRole("list", { name: "Warnings" }).textContent).toBe("team.md is missing");
 });
 
 test("a new build is read when it is told, with why and what changed; one that cannot be read leaves the old one", async () => {
   const diff = [{ part: 5, title: "Peers", change: "changed", lines: [{ kind: "-", text: "Lead" }, { kind: "+", text: "Ben <i>" }] }];
-  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE of Ben" }, revision: 2 }, diff), new NoResponseError("The server did not answer."));
-  expect(screen.getByRole("region", { name: "What changed" }).textContent).toContain("This is the first that was told.");
+  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE of Ben" }, revision: 2 }, diff), new NoResponseError("The server did not respond."));
+  expect(screen.getByRole("region", { name: "Changes" }).textContent).toContain("First reported prompt.");
   act(() => made.session.promptBuilds.set(new Map([["b", 1]])));
-  expect(screen.queryByText(/number 2/)).toBeNull();
+  expect(screen.queryByText(/revision 2/)).toBeNull();
   act(() => made.session.promptBuilds.set(new Map([["a", 1]])));
   await flushPromises();
-  expect(screen.getByRole("region", { name: "How it was put together" }).textContent).toContain("something happened in the organisation: WORKSPACE_ONLINE of Ben");
+  expect(screen.getByRole("region", { name: "Prompt build" }).textContent).toContain("the organisation changed: WORKSPACE_ONLINE of Ben");
   expect(screen.getByRole("region", { name: "Lines of Peers" }).textContent).toBe("−removed: Lead+added: Ben <i>");
   act(() => made.session.promptBuilds.set(new Map([["a", 2]])));
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
-  expect(screen.getByText(/number 2/)).toBeTruthy();
+  expect(screen.getByRole("alert").textContent).toContain("The server did not respond.");
+  expect(screen.getByText(/revision 2/)).toBeTruthy();
 });
 
 test("words are looked for in all sections", async () => {
   await shown(prompt());
-  const field = screen.getByRole("searchbox", { name: "Look for words in the prompt" });
+  const field = screen.getByRole("searchbox", { name: "Search the prompt" });
   fireEvent.change(field, { target: { value: "LEAD" } });
-  expect(screen.getByText("8 places in 1 section")).toBeTruthy();
+  expect(screen.getByText("8 results in 1 section")).toBeTruthy();
   expect(screen.getByRole("region", { name: "Text of Peers" }).querySelectorAll("mark")).toHaveLength(8);
   fireEvent.change(field, { target: { value: "zebra" } });
-  expect(screen.getByText("“zebra” is nowhere in it.")).toBeTruthy();
+  expect(screen.getByText("No results for “zebra”.")).toBeTruthy();
   expect(piecesOf("aXbxc", "x")).toEqual(["a", "X", "b", "x", "c"]);
 });
 
 test("an agent that has told none: how to", async () => {
   await shown(new ApiError(404, "no_prompt_yet", "Not yet."));
-  expect(screen.getByText("No prompt was told yet")).toBeTruthy();
+  expect(screen.getByText("No prompt reported yet")).toBeTruthy();
   expect(screen.getByText("molecule prompt watch")).toBeTruthy();
 });
 
 test("any other refusal is told as one", async () => {
   await shown(new ApiError(404, "not_found", "There is no such workspace."));
-  expect(screen.getByText("The prompt could not be read")).toBeTruthy();
+  expect(screen.getByText("Could not load prompt")).toBeTruthy();
   expect(screen.getByText("There is no such workspace.")).toBeTruthy();
 });

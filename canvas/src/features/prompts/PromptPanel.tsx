@@ -27,7 +27,7 @@ export function PromptTab({ workspaceId }: { workspaceId: string }) {
       <PromptPanel workspaceId={workspaceId} />
       <p>
         <Link className={css.way} to={{ view: "prompt", workspaceId }}>
-          Open it on a page of its own
+          Open full page
         </Link>
       </p>
     </div>
@@ -40,7 +40,7 @@ export function PromptPanel({ workspaceId }: { workspaceId: string }) {
   const ask = async (): Promise<Found> => {
     try {
       const found = promptOf(await api.request("GET", `/workspaces/${encodeURIComponent(workspaceId)}/prompt`));
-      if (found === null) throw new Error("The server answered with something that this page does not know. Load the page again.");
+      if (found === null) throw new Error("The server sent a response that this page cannot read. Reload the page.");
       return found;
     } catch (error) {
       if (error instanceof ApiError && error.code === "no_prompt_yet") return "none";
@@ -49,9 +49,9 @@ export function PromptPanel({ workspaceId }: { workspaceId: string }) {
   };
   const { value, problem, reread } = useRequest(ask, String(turn));
   if (value === null) {
-    if (problem === null) return <Notice icon="clock" title="Reading the prompt…" />;
+    if (problem === null) return <Notice icon="clock" title="Loading prompt…" />;
     return (
-      <Notice icon="warning" title="The prompt could not be read" actions={<Button onClick={() => void reread()}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load prompt" actions={<Button onClick={() => void reread()}>Try again</Button>}>
         {problem}
       </Notice>
     );
@@ -61,7 +61,7 @@ export function PromptPanel({ workspaceId }: { workspaceId: string }) {
     <div className={css.panel}>
       {problem !== null && (
         <p role="alert" className={css.problem}>
-          It could not be read again: {problem}
+          Could not refresh the prompt: {problem}
         </p>
       )}
       <Facts build={value.build} />
@@ -74,10 +74,10 @@ export function PromptPanel({ workspaceId }: { workspaceId: string }) {
 function NoPrompt() {
   return (
     <div className={css.none}>
-      <Notice icon="book" title="No prompt was told yet">
-        Run this where the agent’s files are: it tells the prompt, and tells it again whenever it changes.
+      <Notice icon="book" title="No prompt reported yet">
+        Run this command in the agent’s folder. It reports the prompt now and after every change.
       </Notice>
-      <ShellCommand label="Tell the prompt" text="molecule prompt watch" />
+      <ShellCommand label="Report the prompt" text="molecule prompt watch" />
     </div>
   );
 }
@@ -86,22 +86,22 @@ function Facts({ build }: { build: Build }) {
   const { trigger, builtAt, revision, sections, budget, hash, sessionHash, warnings } = build;
   const tokens = sumOf(sections, "tokens");
   return (
-    <section className={css.facts} aria-label="How it was put together">
+    <section className={css.facts} aria-label="Prompt build">
       <p>
-        Put together because <strong className={css.why}>{showInvisible(triggerText(trigger))}</strong>, <Time at={builtAt} />
-        <span className={css.quiet}> · number {revision}</span>
+        Rebuilt because <strong className={css.why}>{showInvisible(triggerText(trigger))}</strong>, <Time at={builtAt} />
+        <span className={css.quiet}> · revision {revision}</span>
       </p>
       <p className={css.quiet}>
         {plural(sections.length, "section")} · about {plural(tokens, "token")}
         {budget > 0 && ` of ${budget.toLocaleString("en-GB")}`} · {sizeText(sumOf(sections, "bytes"))} · <Hash hash={hash} />
       </p>
-      {budget > 0 && <meter className={css.meter} min={0} max={Math.max(budget, tokens)} value={tokens} aria-label="Of the budget in tokens" />}
+      {budget > 0 && <meter className={css.meter} min={0} max={Math.max(budget, tokens)} value={tokens} aria-label="Share of the token budget" />}
       {sessionHash !== null && sessionHash !== hash && (
         <p className={css.differs}>
           <Icon name="warning" size={14} />
           <span>
-            The running session still has another one (<Hash hash={sessionHash} />
-            ): a session keeps the prompt it began with, and is told the difference before its next turn. A new session begins with this one.
+            The running session uses another prompt (<Hash hash={sessionHash} />
+            ). A session keeps its first prompt and receives the differences before its next turn. New sessions start with this prompt.
           </span>
         </p>
       )}
@@ -143,13 +143,13 @@ function Sections({ build: { sections } }: { build: Build }) {
     <section className={css.sections} aria-label="Sections">
       <div className={css.bar}>
         <label htmlFor={id} className="visually-hidden">
-          Look for words in the prompt
+          Search the prompt
         </label>
-        <input id={id} className={css.search} type="search" placeholder="Look for words" autoComplete="off" value={words} onChange={(event) => setWords(event.target.value)} />
-        <CopyButton text={all} label="Copy the whole prompt" words="Copy all" />
+        <input id={id} className={css.search} type="search" placeholder="Search" autoComplete="off" value={words} onChange={(event) => setWords(event.target.value)} />
+        <CopyButton text={all} label="Copy all of the prompt" words="Copy all" />
       </div>
       <p role="status" className={words === "" ? "visually-hidden" : css.quiet}>
-        {words === "" ? "" : count === 0 ? `“${words}” is nowhere in it.` : `${plural(count, "place")} in ${plural(shown.length, "section")}`}
+        {words === "" ? "" : count === 0 ? `No results for “${words}”.` : `${plural(count, "result")} in ${plural(shown.length, "section")}`}
       </p>
       {shown.map((each) => (
         <SectionItem
@@ -225,16 +225,16 @@ function Found({ text, words }: { text: string; words: string }) {
 }
 
 const SIGNS = { same: { sign: " ", word: "" }, added: { sign: "+", word: "added: " }, removed: { sign: "−", word: "removed: " } } as const;
-const CHANGED: Readonly<Record<Change["change"], string>> = { added: "is new", removed: "is gone", changed: "has changed" };
+const CHANGED: Readonly<Record<Change["change"], string>> = { added: "added", removed: "removed", changed: "changed" };
 
 function Changes({ prompt: { previous, diff } }: { prompt: Prompt }) {
   return (
-    <section className={css.changes} aria-label="What changed">
-      <h3>What changed since the build before</h3>
+    <section className={css.changes} aria-label="Changes">
+      <h3>Changes since the previous build</h3>
       {previous === null ? (
-        <p className={css.quiet}>This is the first that was told.</p>
+        <p className={css.quiet}>First reported prompt.</p>
       ) : diff.length === 0 ? (
-        <p className={css.quiet}>Nothing: it says the same.</p>
+        <p className={css.quiet}>No changes.</p>
       ) : (
         diff.map(({ part, title, change, lines }, at) => (
           <section key={at} className={css.change} aria-label={`Changes of ${title}`}>

@@ -14,8 +14,8 @@ export function PromptView({ workspaceId }: { workspaceId: string }) {
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   if (workspace === undefined) {
     return (
-      <Notice icon="search" title="This agent is not here" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
-        It was removed, or the link is of another organisation.
+      <Notice icon="search" title="Agent not found" actions={<Button onClick={() => router.go(ORG)}>Go to organisation</Button>}>
+        It was removed, or the link belongs to another organisation.
       </Notice>
     );
   }
@@ -24,10 +24,10 @@ export function PromptView({ workspaceId }: { workspaceId: string }) {
       <header className={css.head}>
         <Avatar name={workspace.name} size="large" />
         <h2>
-          The prompt of <bdi>{workspace.name}</bdi>
+          Prompt of <bdi>{workspace.name}</bdi>
         </h2>
         <Link className={css.way} to={{ view: "org", focus: workspaceId, panel: "prompt", filter: "" }}>
-          Show in Org
+          View in org
         </Link>
       </header>
       <PromptPanel workspaceId={workspaceId} />

@@ -92,7 +92,7 @@ function changeOf(value: unknown): Change {
   };
 }
 
-const PARTS: readonly string[] = ["", "Prompt files", "Parent context", "Platform rules", "Skills", "Reachable workspaces", "When a delegation fails"];
+const PARTS: readonly string[] = ["", "Prompt files", "Parent context", "Platform rules", "Skills", "Reachable workspaces", "Delegation failures"];
 
 export function partText(part: number): string {
   return PARTS[part] ?? `Part ${part}`;
@@ -101,10 +101,10 @@ export function partText(part: number): string {
 const TRIGGERS: Readonly<Record<string, string>> = {
   start: "the agent started",
   file: "a file changed",
-  event: "something happened in the organisation",
-  reconnect: "the connection came back",
+  event: "the organisation changed",
+  reconnect: "the agent reconnected",
   gap: "events may have been missed",
-  command: "somebody asked for it",
+  command: "a rebuild was requested",
 };
 
 export function triggerText({ kind, detail }: Build["trigger"]): string {

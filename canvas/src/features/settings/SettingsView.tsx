@@ -12,15 +12,15 @@ import group from "../../ui/SettingsGroup.module.css";
 import css from "./SettingsView.module.css";
 
 const THEMES: readonly { value: Theme; label: string }[] = [
-  { value: "system", label: "As the system" },
+  { value: "system", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ];
 
 const ROLES: Readonly<Record<string, string>> = {
-  viewer: "viewer: reads, and changes nothing",
-  operator: "operator: writes to agents",
-  owner: "owner: may do everything",
+  viewer: "viewer: can read but not change anything",
+  operator: "operator: can message and manage agents",
+  owner: "owner: full access",
 };
 
 export function SettingsView() {
@@ -30,9 +30,9 @@ export function SettingsView() {
     <div className={css.settings}>
       <div className={css.inside}>
         <h2 className={css.title}>Settings</h2>
-        <p className={css.lead}>Colours and keys count for this browser.</p>
+        <p className={css.lead}>Theme, keyboard and notification settings apply to this browser.</p>
         <fieldset className={group.group}>
-          <legend>Colours</legend>
+          <legend>Theme</legend>
           <div className={css.themes}>
             {THEMES.map(({ value, label }) => (
               <label key={value} className={css.theme}>
@@ -43,16 +43,16 @@ export function SettingsView() {
           </div>
         </fieldset>
         <fieldset className={group.group}>
-          <legend>Keys</legend>
+          <legend>Keyboard</legend>
           <Choice
-            label="Enter sends a message"
+            label="Enter sends messages"
             checked={chosen.enterSends}
             onChange={(enterSends) => settings.change({ enterSends })}
           >
-            Without it, Enter makes a new line and Ctrl Enter sends.
+            When off, Enter adds a new line and Ctrl+Enter sends.
           </Choice>
           <Choice label="Single-key shortcuts" checked={chosen.singleKeys} onChange={(singleKeys) => settings.change({ singleKeys })}>
-            Letters that act while nobody types, such as A for the next that needs you.
+            Use single keys when not typing, such as A for the next item that needs attention.
           </Choice>
         </fieldset>
         <Notices />
@@ -77,14 +77,14 @@ function Notices() {
   };
   return (
     <fieldset className={group.group}>
-      <legend>When something waits for you</legend>
-      <Choice label="Notify me" checked={notify && canNotify()} onChange={choose}>
-        Only while this page is hidden, and from one of its tabs. A click opens the request.
+      <legend>Notifications</legend>
+      <Choice label="Desktop notifications" checked={notify && canNotify()} onChange={choose}>
+        Notify me about approval requests while this page is in the background. Only one tab shows notifications. Click a notification to open the request.
       </Choice>
-      {refused && <p role="alert">This browser does not allow it for this page. Allow notifications in its settings; they need https, or this machine itself.</p>}
-      {cannotNotify && <p role="alert">This browser could not show a notification when something waited for you, so it is off again. The sound works without it.</p>}
-      <Choice label="With a sound" checked={sound} onChange={(on) => settings.change({ sound: on })}>
-        Two short notes, which nothing else here has.
+      {refused && <p role="alert">This browser blocks notifications for this page. Allow them in the browser settings. Notifications need HTTPS or localhost.</p>}
+      {cannotNotify && <p role="alert">This browser could not show a notification, so notifications were turned off. Sounds still work.</p>}
+      <Choice label="Sound" checked={sound} onChange={(on) => settings.change({ sound: on })}>
+        Two short tones, used only for approval requests.
       </Choice>
     </fieldset>
   );
@@ -110,7 +110,7 @@ function Connect() {
   return (
     <section className={group.group} aria-labelledby="settings-connect">
       <h3 id="settings-connect">Agents</h3>
-      <p className={group.hint}>A new agent needs a seat, and a few lines on its machine.</p>
+      <p className={group.hint}>A new agent needs a workspace and a short setup on its machine.</p>
       <p>
         <Link className={css.way} to={{ view: "connect" }}>
           Connect an agent
@@ -126,11 +126,11 @@ function Instructions() {
   if (identity.user.role !== "owner") return null;
   return (
     <section className={group.group} aria-labelledby="settings-instructions">
-      <h3 id="settings-instructions">Instructions to agents</h3>
-      <p className={group.hint}>What agents are told with each message, so that their answers come through Molecule.</p>
+      <h3 id="settings-instructions">Instructions</h3>
+      <p className={group.hint}>Instructions are sent to agents with each message, so that they answer through Molecule.</p>
       <p>
         <Link className={css.way} to={{ view: "instructions", templateId: null }}>
-          Read and change them
+          Edit instructions
         </Link>
       </p>
     </section>
@@ -144,9 +144,9 @@ function Person() {
   const { name, role } = identity.user;
   return (
     <section className={group.group} aria-labelledby="settings-person">
-      <h3 id="settings-person">You</h3>
+      <h3 id="settings-person">Account</h3>
       <p>
-        Logged in as <strong>{name}</strong> at <strong>{identity.org.name}</strong>; {ROLES[role] ?? role}.
+        Logged in as <strong>{name}</strong> in <strong>{identity.org.name}</strong>. Your role is {ROLES[role] ?? role}.
       </p>
       <p className={group.hint}>Molecule {identity.version}</p>
       <div>

@@ -8,44 +8,44 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
   {
     heading: "Everywhere",
     keys: [
-      ["Ctrl K", "Find agents, chats and commands"],
-      ["Esc", "Close what was opened last"],
+      ["Ctrl+K", "Find agents, chats and commands"],
+      ["Esc", "Close the current dialog or panel"],
     ],
   },
   {
-    heading: "While nobody types",
+    heading: "When not typing",
     single: true,
     keys: [
-      ["A", "Next agent that needs you"],
+      ["A", "Next item that needs attention"],
       ["N", "Next unread chat"],
-      ["W", "Next open work"],
-      ["J  K", "Next and previous in a list of chats or requests"],
-      ["?", "This list"],
+      ["W", "Next open task"],
+      ["J  K", "Next or previous chat or request"],
+      ["?", "Show keyboard shortcuts"],
     ],
   },
   {
-    heading: "In the list of agents",
+    heading: "In the agent list",
     keys: [
-      ["Up Down", "Move"],
-      ["Right Left", "Unfold and fold a team"],
-      ["Letters", "Go to the name that begins so"],
-      ["Enter", "Open the agent"],
+      ["Up Down", "Move between agents"],
+      ["Right Left", "Expand or collapse a team"],
+      ["A to Z", "Jump to an agent by name"],
+      ["Enter", "Open agent"],
     ],
   },
   {
-    heading: "In a tree of work",
+    heading: "In a task tree",
     keys: [
-      ["Right Left", "Unfold and fold"],
-      ["Enter", "Open what is below in its place"],
-      ["+ - 0", "Zoom the time line, show all of it"],
+      ["Right Left", "Expand or collapse"],
+      ["Enter", "Open sub-task"],
+      ["+ - 0", "Zoom the timeline in, out or to fit"],
     ],
   },
   {
     heading: "On the map",
     keys: [
-      ["+ or -", "Zoom"],
-      ["0", "Show everything"],
-      ["Arrows", "Move"],
+      ["+ or -", "Zoom in or out"],
+      ["0", "Fit to screen"],
+      ["Arrows", "Pan"],
     ],
   },
 ];
@@ -53,12 +53,12 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
 export function Shortcuts({ onClose }: { onClose: () => void }) {
   const { singleKeys } = useSettings();
   return (
-    <Dialog label="Keys" onClose={onClose}>
-      <div className={css.all} role="group" aria-label="Keys" tabIndex={0}>
+    <Dialog label="Keyboard shortcuts" onClose={onClose}>
+      <div className={css.all} role="group" aria-label="Keyboard shortcuts" tabIndex={0}>
         {KEYS.map(({ heading, single, keys }) => (
           <section key={heading} className={css.group}>
             <h3>{heading}</h3>
-            {single && !singleKeys && <p className={css.off}>These are turned off in the settings.</p>}
+            {single && !singleKeys && <p className={css.off}>Single-key shortcuts are turned off in settings.</p>}
             <dl>
               {keys.map(([key, words]) => (
                 <div key={key} className={css.line}>

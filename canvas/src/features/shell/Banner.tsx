@@ -1,4 +1,5 @@
-/** Says that the page is not live and as of when its data is, and that a login link failed. */
+/** Says that the page is not live and as of when its data is, that a login link failed, and asks before it changes who is
+ * logged in. */
 
 import { useApp, useSession } from "../../core/app";
 import { Button, IconButton } from "../../ui/Button";
@@ -9,10 +10,12 @@ import css from "./Banner.module.css";
 
 export function Banner() {
   const { connection, data, identity } = useSession();
-  const { linkError } = useApp();
+  const app = useApp();
+  const { linkError } = app;
   const { mode, lastFrameAt } = useStored(connection.view);
   const hasData = useStored(data) !== null;
   const refusal = useStored(linkError);
+  const other = useStored(app.otherLogin);
   return (
     <div className={css.holder}>
       {refusal !== null && (
@@ -21,7 +24,24 @@ export function Banner() {
           <p>
             <strong>{refusal}</strong> You are still logged in as <bdi>{identity.user.name}</bdi>.
           </p>
-          <IconButton icon="close" label="Put away" onClick={() => linkError.set(null)} />
+          <IconButton icon="close" label="Dismiss" onClick={() => linkError.set(null)} />
+        </div>
+      )}
+      {other !== null && (
+        <div className={css.banner} role="alert">
+          <Icon name="warning" />
+          <p>
+            <strong>
+              This link logs in as <bdi>{other}</bdi>.
+            </strong>{" "}
+            You are logged in as <bdi>{identity.user.name}</bdi>.
+          </p>
+          <Button kind="quiet" onClick={() => void app.replaceSession()}>
+            Continue as {other}
+          </Button>
+          <Button kind="quiet" onClick={() => app.keepSession()}>
+            Stay
+          </Button>
         </div>
       )}
       <div role="status" aria-live="polite">
@@ -29,7 +49,7 @@ export function Banner() {
           <div className={css.banner}>
             <Icon name="warning" />
             <p>
-              <strong>Connection lost, retrying.</strong> {hasData && `What you see is as of ${clock(lastFrameAt)}.`}
+              <strong>Connection lost, retrying.</strong> {hasData && `Showing data from ${clock(lastFrameAt)}.`}
             </p>
             <Button kind="quiet" onClick={connection.retry}>
               Retry now
@@ -40,7 +60,7 @@ export function Banner() {
           <div className={css.banner}>
             <Icon name="again" />
             <p>
-              <strong>Molecule was updated.</strong> This page is of the version before.
+              <strong>Molecule was updated.</strong> This page is still the previous version.
             </p>
             <Button kind="quiet" onClick={() => location.reload()}>
               Reload

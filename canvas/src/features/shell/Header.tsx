@@ -29,7 +29,7 @@ export function Header({ onSearch }: { onSearch: () => void }) {
       <button type="button" className={css.search} onClick={onSearch} aria-keyshortcuts="Control+K">
         <Icon name="search" />
         <span className={css.words}>Find agents and commands</span>
-        <kbd className={css.key}>Ctrl K</kbd>
+        <kbd className={css.key}>Ctrl+K</kbd>
       </button>
       <p className={`${css.mode} ${MODES[mode].css}`}>
         <svg width="0.625rem" height="0.625rem" viewBox="0 0 12 12" aria-hidden="true" focusable="false">

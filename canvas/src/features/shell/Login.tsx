@@ -18,12 +18,12 @@ export function Login({ problem }: { problem: string | null }) {
           </p>
         )}
         <p>
-          Molecule has no passwords. A one-time link logs this browser in; run this where the server runs, and open the link
-          that it prints:
+          Molecule has no passwords. You log in with a one-time link. Run this command on the server and open the link that it
+          prints:
         </p>
-        <ShellCommand label="the command that prints a log-in link" text="molecule login-link" />
+        <ShellCommand label="login link command" text="molecule login-link" />
         <p className={css.hint}>
-          A link works once and only for a short time. If somebody else runs the server, ask them for a link.
+          A link works once and expires soon. If you do not run the server, ask its operator for a link.
         </p>
       </div>
     </main>

@@ -5,6 +5,7 @@ import { useApp, useData, useSession } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
+import { isComposing } from "../../ui/keyboard";
 import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import { INBOX, ORG, type Place } from "../../core/router";
 import { search, type Command, type SearchResult } from "./paletteSearch";
@@ -35,13 +36,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
     else router.go(placeOf(item));
   };
   const onKey = (event: KeyboardEvent): void => {
+    if (isComposing(event.nativeEvent)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && found.length > 0) {
       event.preventDefault();
       const next = (current + step + found.length) % found.length;
       setAt(next);
       document.getElementById(`${id}${next}`)?.scrollIntoView({ block: "nearest" });
-    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) {
+    } else if (event.key === "Enter") {
       event.preventDefault();
       choose(found[current]);
     }
@@ -73,10 +75,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
       </div>
       {found.length === 0 && (
         <p className={css.none} role="status">
-          Nothing matches “{words.trim()}”.
+          No results for “{words.trim()}”.
         </p>
       )}
-      <ul id={`${id}list`} role="listbox" aria-label="Found" className={css.list}>
+      <ul id={`${id}list`} role="listbox" aria-label="Results" className={css.list}>
         {found.map((item, index) => (
           <li
             key={item.key}
@@ -116,7 +118,7 @@ function Content({ item }: { item: SearchResult }) {
       <>
         <Icon name="below" size={14} />
         <span className={css.name}>{item.delegation.task}</span>
-        <span className={css.hint}>Work of {item.target}</span>
+        <span className={css.hint}>Task for {item.target}</span>
       </>
     );
   }
@@ -137,7 +139,7 @@ function useCommands(): readonly PaletteAction[] {
     const goTo = (name: string, place: Place): PaletteAction => ({ name, hint: "Go to", run: () => router.go(place) });
     const theme = (name: string, choice: "light" | "dark" | "system"): PaletteAction => ({
       name,
-      hint: "Colours",
+      hint: "Theme",
       run: () => settings.change({ theme: choice }),
     });
     return [
@@ -148,9 +150,9 @@ function useCommands(): readonly PaletteAction[] {
       ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
       goTo("Connect an agent", { view: "connect" }),
       goTo("Settings", { view: "settings" }),
-      theme("Light colours", "light"),
-      theme("Dark colours", "dark"),
-      theme("Colours as the system", "system"),
+      theme("Light theme", "light"),
+      theme("Dark theme", "dark"),
+      theme("System theme", "system"),
     ];
   }, [router, settings, owner]);
 }

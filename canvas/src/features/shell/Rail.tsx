@@ -17,8 +17,6 @@ interface Item {
   to: Place;
   icon: IconName;
   label: string;
-  /** Where the label is too long for the rail: the same with a break opportunity. */
-  shown?: string;
   /** On narrow screens the settings link to it. */
   wide?: boolean;
   /** Only for owners. */
@@ -30,7 +28,7 @@ const ITEMS: readonly Item[] = [
   { to: INBOX, icon: "inbox", label: "Inbox" },
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
   { to: { view: "problems" }, icon: "warning", label: "Problems" },
-  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", shown: "Instruc\u00adtions", owners: true, wide: true },
+  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", owners: true, wide: true },
   { to: { view: "connect" }, icon: "connect", label: "Connect", wide: true },
   { to: { view: "settings" }, icon: "settings", label: "Settings" },
 ];
@@ -48,9 +46,9 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
       <ul className={css.items}>
         {ITEMS.filter((item) => !item.owners || identity.user.role === "owner").map((item) => (
           <li key={item.label} className={item.label === "Settings" ? css.last : item.wide ? css.wide : undefined}>
-            <Link to={item.to} className={css.item} aria-label={item.shown && item.label} aria-current={item.to.view === view ? "page" : undefined}>
+            <Link to={item.to} className={css.item} aria-current={item.to.view === view ? "page" : undefined}>
               <Icon name={item.icon} size={20} />
-              <span>{item.shown ?? item.label}</span>
+              <span>{item.label}</span>
               {item.label === "Inbox" && waiting > 0 && (
                 <span className={css.badge}>
                   <Badge unread={waiting} word="waiting for you" />
@@ -72,7 +70,7 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
       </ul>
       <button type="button" className={`${css.item} ${css.keys}`} onClick={onShortcuts}>
         <Icon name="keys" size={20} />
-        <span>Keys</span>
+        <span>Shortcuts</span>
       </button>
     </nav>
   );

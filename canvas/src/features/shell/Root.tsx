@@ -32,7 +32,7 @@ function LoggedIn({ app }: { app: App }) {
     case "checking":
       return (
         <main className={css.alone} aria-busy="true">
-          <p className={css.quiet}>Opening Molecule…</p>
+          <p className={css.quiet}>Loading Molecule…</p>
         </main>
       );
   }
@@ -44,14 +44,14 @@ function Unreachable({ problem, onRetry }: { problem: string; onRetry: () => voi
       <h1 className="visually-hidden">Molecule</h1>
       <Notice
         icon="warning"
-        title="Molecule cannot be reached"
+        title="Cannot reach Molecule"
         actions={
           <Button kind="primary" icon="again" onClick={onRetry}>
             Try again
           </Button>
         }
       >
-        {problem} Check that <code>molecule up</code> still runs on its machine.
+        {problem} Check that <code>molecule up</code> is still running on the server.
       </Notice>
     </main>
   );

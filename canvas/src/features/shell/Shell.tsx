@@ -63,7 +63,7 @@ export function Shell() {
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#view" onClick={skipToView}>
-        Skip to the view
+        Skip to content
       </a>
       <Rail onShortcuts={() => setLayer("shortcuts")} unread={state === null ? 0 : unreadTotal(state.chats)} />
       <Header onSearch={() => setLayer("palette")} />
@@ -73,7 +73,7 @@ export function Shell() {
           {state === null ? (
             <Opening />
           ) : (
-            <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+            <Suspense fallback={<Notice icon="clock" title="Loading…" />}>
               <View />
             </Suspense>
           )}
@@ -95,8 +95,8 @@ export function Shell() {
 
 function Broken() {
   return (
-    <Notice icon="warning" title="This view has met a mistake of ours" actions={<Button onClick={() => location.reload()}>Load the page again</Button>}>
-      Nothing is lost: what you wrote is kept, and the other views go on.
+    <Notice icon="warning" title="This view has crashed" actions={<Button onClick={() => location.reload()}>Reload page</Button>}>
+      Your drafts are saved, and other views still work.
     </Notice>
   );
 }
@@ -132,8 +132,8 @@ function View() {
       return <SettingsView />;
     case "unknown":
       return (
-        <Notice icon="search" title="There is no such page" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
-          The address may be of a newer version, or it was cut when it was copied.
+        <Notice icon="search" title="Page not found" actions={<Button onClick={() => router.go(ORG)}>Go to organisation</Button>}>
+          The link may be incomplete, or from a newer version of Molecule.
         </Notice>
       );
   }
@@ -143,8 +143,8 @@ function Instructions({ templateId }: { templateId: string | null }) {
   const { identity } = useSession();
   if (identity.user.role !== "owner") {
     return (
-      <Notice icon="book" title="Owners change the instructions">
-        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {identity.user.role}.
+      <Notice icon="book" title="Only owners can manage instructions">
+        Your role is {identity.user.role}. Ask an owner to view or edit the instructions that are sent to agents.
       </Notice>
     );
   }
@@ -154,10 +154,10 @@ function Instructions({ templateId }: { templateId: string | null }) {
 function Opening() {
   const { problem } = useSession();
   const words = useStored(problem);
-  if (words === null) return <Notice icon="clock" title="Reading the organisation…" />;
+  if (words === null) return <Notice icon="clock" title="Loading organisation…" />;
   return (
-    <Notice icon="warning" title="The organisation could not be read">
-      {words} The page goes on trying.
+    <Notice icon="warning" title="Could not load organisation">
+      {words} Retrying…
     </Notice>
   );
 }
@@ -180,7 +180,7 @@ function useNextDelegation(): () => void {
     const place = router.place.get();
     const at = open.findIndex(({ id }) => place.view === "delegation" && place.id === id);
     const next = open[(at + 1) % open.length];
-    if (next === undefined) announce("No work is open");
+    if (next === undefined) announce("No open tasks");
     else router.go({ view: "delegation", id: next.id, node: null });
   };
 }

@@ -1,5 +1,7 @@
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Api } from "../../core/api/api";
+import { ApiError } from "../../core/api/errors";
 import { App } from "../../core/app";
 import type { SessionController } from "../../core/session/sessionController";
 import type { Parts } from "../instructions/model";
@@ -98,7 +100,7 @@ test("a used link opened in a fresh tab says so, and lets in by a session that i
   render(<Root app={app} />);
   expect(screen.queryByText(WAY_IN)).toBeNull();
   expect(screen.getByRole("alert").textContent).toBe(`${USED} You are still logged in as ada.`);
-  fireEvent.click(screen.getByRole("button", { name: "Put away" }));
+  fireEvent.click(screen.getByRole("button", { name: "Dismiss" }));
   expect(screen.queryByRole("alert")).toBeNull();
 });
 
@@ -135,6 +137,28 @@ test("a good link pasted into a page that is in stops its session once the serve
   answer();
   await pasted;
   expect([stop.mock.calls.length, controllerOf(app)?.identity.user.id, app.linkError.get()]).toEqual([1, "bob", null]);
+});
+
+test.each(["Continue as bob", "Stay"])("a link of another person asks first: %s", async (choice) => {
+  browser.cookie = "ada";
+  browser.links.set("good", "bob");
+  const app = await browser.tab();
+  const logIn = vi.spyOn(Api.prototype, "logIn");
+  const other = new ApiError(409, "other_session", "this browser is logged in", { current: "ada", other: "bob" });
+  logIn.mockRejectedValueOnce(other);
+  render(<Root app={app} />);
+  await paste(app, "good");
+  expect(controllerOf(app)?.identity.user.id).toBe("ada");
+  expect(screen.getByRole("alert").textContent).toContain("This link logs in as bob. You are logged in as ada.");
+  await act(async () => {
+    fireEvent.click(screen.getByRole("button", { name: choice }));
+    await flushPromises();
+  });
+  const stays = choice === "Stay";
+  expect(controllerOf(app)?.identity.user.id).toBe(stays ? "ada" : "bob");
+  expect(logIn.mock.calls).toEqual(stays ? [["good", false]] : [["good", false], ["good", true]]);
+  expect(app.otherLogin.get()).toBeNull();
+  logIn.mockRestore();
 });
 
 test("where somebody else logs in in one tab, the others ask who is in; those of the same person go on", async () => {

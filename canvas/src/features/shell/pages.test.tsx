@@ -42,7 +42,7 @@ test("a server that does not answer is told from not being logged in", async () 
   const app = new App(memoryStorage());
   await app.authenticate();
   render(<Root app={app} />);
-  expect(screen.getByText("Molecule cannot be reached")).toBeTruthy();
+  expect(screen.getByText("Cannot reach Molecule")).toBeTruthy();
   expect(screen.getByRole("button", { name: "Try again" })).toBeTruthy();
 });
 
@@ -53,17 +53,17 @@ test("a seat's token is shown once, and is nowhere after it was hidden", async (
   const create = vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
   page.show(<ConnectView />);
   await flushPromises();
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
-  expect(screen.getByRole("alert").textContent).toContain("Give the agent a name");
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
+  expect(screen.getByRole("alert").textContent).toContain("Enter a name for the agent");
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: " Nora " } });
-  fireEvent.change(screen.getByLabelText("Answers to"), { target: { value: "lead" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.change(screen.getByLabelText("Reports to"), { target: { value: "lead" } });
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora", parent_id: "lead", runtime: "codex" });
   expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(1);
-  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Done" }));
   expect(document.body.innerHTML).not.toContain(TOKEN);
-  expect(screen.getByText(/^The token is hidden/).textContent).toContain("make a new one: “New token” under About of this agent");
+  expect(screen.getByText(/^The token is hidden/).textContent).toContain("issue a new one with “New token” under About");
   expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
 });
 
@@ -74,21 +74,21 @@ async function made(): Promise<TestPage> {
   page.show(<ConnectView />);
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   return page;
 }
 
-test.each(["Open its chat", "Connect another"])("“%s” asks first while the token is shown, and does it once the person has it", async (way) => {
+test.each(["Open chat", "Connect another agent"])("“%s” asks first while the token is shown, and does it once the person has it", async (way) => {
   const { app } = await made();
-  const left = (): boolean => vi.mocked(app.router.go).mock.calls.length > 0 || screen.queryByRole("button", { name: "Make the seat" }) !== null;
+  const left = (): boolean => vi.mocked(app.router.go).mock.calls.length > 0 || screen.queryByRole("button", { name: "Create workspace" }) !== null;
   const press = (name: string): boolean => fireEvent.click(screen.getByRole("button", { name }));
   press(way);
-  expect([screen.getByRole("dialog", { name: "Do you have the token?" }).isConnected, left()]).toEqual([true, false]);
-  press("Back to the token");
+  expect([screen.getByRole("dialog", { name: "Have you copied the token?" }).isConnected, left()]).toEqual([true, false]);
+  press("Back to token");
   expect([screen.queryByRole("dialog"), screen.getByText(TOKEN).isConnected, left()]).toEqual([null, true, false]);
   press(way);
-  press("I have it, go on");
+  press("Continue");
   expect(left()).toBe(true);
 });
 
@@ -100,30 +100,30 @@ test("a token that was not put away is still shown to whoever comes back, and th
   const { unmount } = testPage.show(<ConnectView />);
   await flushPromises();
   expect(screen.getByText(TOKEN).isConnected).toBe(true);
-  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Done" }));
   expect(wouldAsk()).toBe(false);
   unmount();
   testPage.show(<ConnectView />);
   await flushPromises();
-  expect(screen.getByRole("button", { name: "Make the seat" }).isConnected).toBe(true);
+  expect(screen.getByRole("button", { name: "Create workspace" }).isConnected).toBe(true);
 });
 
 test("once the token was hidden its chat opens at one press", async () => {
   const { app } = await made();
-  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
-  fireEvent.click(screen.getByRole("button", { name: "Open its chat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Done" }));
+  fireEvent.click(screen.getByRole("button", { name: "Open chat" }));
   expect(app.router.go).toHaveBeenCalledExactlyOnceWith({ view: "org", focus: "n", panel: "chat", filter: "" });
 });
 
 test("where no answer comes a seat may have been made, and the page says where to look before another is", async () => {
   const testPage = new TestPage().load();
-  vi.spyOn(testPage.api, "createWorkspace").mockRejectedValue(new NoResponseError("The server did not answer."));
+  vi.spyOn(testPage.api, "createWorkspace").mockRejectedValue(new NoResponseError("The server did not respond."));
   testPage.show(<ConnectView />);
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toMatch(/^The server did not answer\. The seat may have been made all the same\. Look for it in the organisation first/);
+  expect(screen.getByRole("alert").textContent).toMatch(/^The server did not respond\. The workspace may still have been created\. Look for it in the organisation first/);
 });
 
 test("what the server refuses is told where it was asked", async () => {
@@ -131,7 +131,7 @@ test("what the server refuses is told where it was asked", async () => {
   vi.spyOn(page.api, "createWorkspace").mockRejectedValue(new ApiError(403, "forbidden", "Only an owner may make seats."));
   page.show(<ConnectView />);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("Only an owner may make seats.");
 });
@@ -143,29 +143,29 @@ test("the checklist turns green as the agent arrives", async () => {
   vi.spyOn(page.api, "send").mockResolvedValue({});
   page.show(<ConnectView />);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   const done = (): string[] => screen.getAllByRole("listitem").filter((item) => item.textContent?.includes(": done")).map((item) => item.querySelector("p")?.firstChild?.textContent ?? "");
   expect(done()).toEqual([]);
   page.server.do({ verb: "create", id: "n", parent: null });
   page.deliver();
-  expect(done()).toEqual(["Token made"]);
+  expect(done()).toEqual(["Token created"]);
   page.server.do({ verb: "online", id: "n" });
   page.deliver();
-  expect(done()).toEqual(["Token made", "First contact"]);
+  expect(done()).toEqual(["Token created", "First contact"]);
   page.server.do({ verb: "card", id: "n" });
   page.deliver();
-  expect(done()).toEqual(["Token made", "First contact", "Agent registered"]);
+  expect(done()).toEqual(["Token created", "First contact", "Agent registered"]);
   page.server.do({ verb: "online", id: "n" });
   page.deliver();
-  expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat"]);
-  fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
+  expect(done()).toEqual(["Token created", "First contact", "Agent registered", "Heartbeat"]);
+  fireEvent.click(screen.getByRole("button", { name: "Send test message" }));
   page.server.do({ verb: "ask", id: "n", text: "hello" });
   page.deliver();
   expect(done()).toHaveLength(4);
   page.server.do({ verb: "hand_over", id: "n", count: 1 });
   page.deliver();
-  expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat", "First message read"]);
+  expect(done()).toEqual(["Token created", "First contact", "Agent registered", "Heartbeat", "First message read"]);
   page.server.do({ verb: "answer", id: "n", text: "hello yourself" });
   page.deliver();
   expect(done()).toHaveLength(6);
@@ -180,14 +180,14 @@ test("a test message that was not sent says why and is tried again, and is no me
   page.show(<ConnectView />);
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   page.server.do({ verb: "create", id: "n", parent: null });
   page.server.do({ verb: "online", id: "n" });
   page.deliver();
-  fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
+  fireEvent.click(screen.getByRole("button", { name: "Send test message" }));
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toBe("The message was not sent: The server is busy.");
+  expect(screen.getByRole("alert").textContent).toBe("Message not sent: The server is busy.");
   expect(screen.queryByRole("button", { name: "Sending…" })).toBeNull();
   send.mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
   fireEvent.click(screen.getByRole("button", { name: "Retry" }));
@@ -207,25 +207,25 @@ test("another host shows its own lines, and one without a command shows them at 
   page.show(<ConnectView />);
   await flushPromises();
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   expect(screen.getByRole("region", { name: "The quick way" }).textContent).toContain("--workspace n");
-  expect(screen.getByText("Or by hand").closest("details")?.open).toBe(false);
-  fireEvent.change(screen.getByLabelText("It lives in"), { target: { value: "curl" } });
+  expect(screen.getByText("Set up manually").closest("details")?.open).toBe(false);
+  fireEvent.change(screen.getByLabelText("Agent runs in"), { target: { value: "curl" } });
   await flushPromises();
-  expect(screen.queryByText("Or by hand")).toBeNull();
+  expect(screen.queryByText("Set up manually")).toBeNull();
   expect(screen.getByRole("region", { name: "Lines for curl" }).textContent).toContain("lines of curl for n");
 });
 
 test("a server that does not tell the hosts is said, and a seat can be made all the same", async () => {
   const page = new TestPage().load();
-  vi.spyOn(page.api, "hosts").mockRejectedValue(new NoResponseError("The server did not answer."));
+  vi.spyOn(page.api, "hosts").mockRejectedValue(new NoResponseError("The server did not respond."));
   const create = vi.spyOn(page.api, "createWorkspace").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
   page.show(<ConnectView />);
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+  expect(screen.getByRole("alert").textContent).toBe("The server did not respond.");
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
-  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  fireEvent.click(screen.getByRole("button", { name: "Create workspace" }));
   await flushPromises();
   expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora" });
 });
@@ -241,9 +241,9 @@ test("choices are kept for the browser", () => {
 
 test("logging out says so when the server does not answer", async () => {
   const page = new TestPage().load();
-  vi.spyOn(page.app, "logOut").mockRejectedValue(new NoResponseError("The server did not answer."));
+  vi.spyOn(page.app, "logOut").mockRejectedValue(new NoResponseError("The server did not respond."));
   page.show(<SettingsView />);
   fireEvent.click(screen.getByRole("button", { name: "Log out" }));
   await flushPromises();
-  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+  expect(screen.getByRole("alert").textContent).toBe("The server did not respond.");
 });

@@ -43,7 +43,7 @@ function delegationsFor(wanted: readonly string[], workspaces: ReadonlyMap<strin
   const found: SearchResult[] = [];
   for (const delegation of delegations) {
     const target = workspaces.get(delegation.targetId)?.name ?? "";
-    const text = `${delegation.task} ${target} work`.toLowerCase();
+    const text = `${delegation.task} ${target} task`.toLowerCase();
     if (wanted.every((word) => text.includes(word))) found.push({ kind: "work", key: `work ${delegation.id}`, delegation, target });
     if (found.length === MAX_DELEGATIONS) break;
   }

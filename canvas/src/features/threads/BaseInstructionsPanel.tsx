@@ -17,9 +17,9 @@ export function BaseInstructionsPanel({ thread }: { thread: ThreadItem }) {
   const { api } = useSession();
   const { value, problem, reread } = useRequest(() => api.request<ThreadView>("GET", pathOf(thread.thread_id)), `${thread.thread_id} ${thread.base.version} ${thread.base.sha256} ${thread.turns} ${thread.closed}`);
   if (value === null) {
-    if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
+    if (problem === null) return <Notice icon="clock" title="Loading instructions…" />;
     return (
-      <Notice icon="warning" title="The instructions could not be read" actions={<Button onClick={() => void reread()}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load instructions" actions={<Button onClick={() => void reread()}>Try again</Button>}>
         {problem}
       </Notice>
     );
@@ -29,17 +29,17 @@ export function BaseInstructionsPanel({ thread }: { thread: ThreadItem }) {
     <div className={css.tree}>
       <section className={css.part} aria-label="Base instructions">
         <h3>Base instructions, version {base.version}</h3>
-        <p>They are the same in every request of this thread, whatever becomes of it. Only an override makes a new version.</p>
+        <p>Every request of this thread uses these instructions. Only an override creates a new version.</p>
         <dl className={css.facts}>
           <div>
-            <dt>From</dt>
+            <dt>Source</dt>
             <dd>
               <bdi>{showInvisible(provenanceText(base.provenance))}</bdi>
               {base.provenance.from_thread !== undefined && (
                 <>
                   {" "}
                   <Link className={css.way} to={{ view: "thread", id: base.provenance.from_thread, tab: "base" }}>
-                    that thread
+                    View source thread
                   </Link>
                 </>
               )}
@@ -69,8 +69,8 @@ export function BaseInstructionsPanel({ thread }: { thread: ThreadItem }) {
         <Text text={base_instructions} label="Text of the base instructions" />
       </section>
       <section className={css.part} aria-label="Layers">
-        <h3>Layers on top of them</h3>
-        {layers.length === 0 && <p className={css.quiet}>None.</p>}
+        <h3>Layers</h3>
+        {layers.length === 0 && <p className={css.quiet}>No layers.</p>}
         {layers.map(({ layer, version, origin, tokens, text }) => (
           <div key={layer} className={css.part}>
             <p>

@@ -20,7 +20,7 @@ export function ThreadName({ id, known }: { id: string; known: ThreadsState }) {
   const thread = known.threads.get(id);
   return (
     <Link className={css.way} to={{ view: "thread", id, tab: "said" }}>
-      <bdi>{thread === undefined ? "a thread elsewhere" : showInvisible(nameOf(thread))}</bdi>
+      <bdi>{thread === undefined ? "another thread" : showInvisible(nameOf(thread))}</bdi>
     </Link>
   );
 }
@@ -54,7 +54,7 @@ export function CallLine({ call: found, known }: { call: CallState; known: Threa
       {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{showInvisible(preview(call.prompt).slice(0, PREVIEW))}”</bdi>}
       {call.agents.length > 0 && call.status !== "inProgress" && <Agents agents={call.agents} />}
       <p className={css.quiet}>
-        {beganAt !== null && `began ${exact(beganAt)}`}
+        {beganAt !== null && `started ${exact(beganAt)}`}
         {endedAt !== null && `, ended ${exact(endedAt)}`}
         {call.clamped !== null && ` · ${call.clamped}`}
       </p>
@@ -86,7 +86,7 @@ export function TimeLeft({ micros }: { micros: number }) {
   const left = micros / 1_000_000 - now / 1_000;
   return (
     <span className={css.quiet} role="timer" aria-live="off" data-countdown>
-      {left > 0 ? `${seconds(left)} left` : "its time is over"}
+      {left > 0 ? `${seconds(left)} left` : "timed out"}
     </span>
   );
 }

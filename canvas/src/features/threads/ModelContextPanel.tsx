@@ -20,17 +20,17 @@ export function ModelContextPanel({ thread }: { thread: ThreadItem }) {
   const read = useOneAtATime(() => api.request<ModelContext>("GET", pathOf(thread.thread_id, "/sight")));
   const { value, problem, reread } = useRequest(read, `${thread.thread_id} ${thread.last_ordinal}`);
   if (value === null) {
-    if (problem === null) return <Notice icon="clock" title="Reading what it will see…" />;
+    if (problem === null) return <Notice icon="clock" title="Loading model context…" />;
     return (
-      <Notice icon="warning" title="This could not be read" actions={<Button onClick={() => void reread()}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load model context" actions={<Button onClick={() => void reread()}>Try again</Button>}>
         {problem}
       </Notice>
     );
   }
   return (
-    <section className={css.tree} aria-label="What the model will see">
+    <section className={css.tree} aria-label="Model context">
       <p>
-        {plural(value.items.length, "item")} in this order, about {plural(value.tokens, "token")}, as of line {value.last_ordinal}. Nothing else is sent.
+        The model receives exactly {plural(value.items.length, "item")} in this order, about {plural(value.tokens, "token")}, as of entry {value.last_ordinal}.
       </p>
       {problem !== null && (
         <p role="alert" className={css.problem}>

@@ -33,11 +33,11 @@ export function ThreadActions({ thread, known }: Props) {
   const close = (): void => setAsking(null);
   return (
     <div className={css.acts}>
-      <div className={css.buttons} role="group" aria-label="What to do with it">
+      <div className={css.buttons} role="group" aria-label="Thread actions">
         <Button disabled={action.busy || turn_id === null} onClick={stop}>
           Stop
         </Button>
-        <Button disabled={action.busy || closed} onClick={() => action.run(() => api.request("POST", pathOf(thread_id, "/compact"), {}), "It will be summed up")}>
+        <Button disabled={action.busy || closed} onClick={() => action.run(() => api.request("POST", pathOf(thread_id, "/compact"), {}), "Compaction requested")}>
           Compact
         </Button>
         <Button onClick={() => setAsking("fork")}>Fork…</Button>
@@ -57,9 +57,9 @@ export function ThreadActions({ thread, known }: Props) {
 type ConfirmEnd = "detach" | "interrupt" | "close";
 
 const END_TEXTS: Readonly<Record<ConfirmEnd, string>> = {
-  detach: "Leave them as they are",
-  interrupt: "Stop what they do",
-  close: "Close them too",
+  detach: "Keep them running",
+  interrupt: "Stop them",
+  close: "Close them",
 };
 
 function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what: "stop" | "close"; below: number; onClose: () => void }) {
@@ -76,10 +76,10 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
   return (
     <Dialog label={`${verb} ${nameOf(thread)}`} onClose={onClose}>
       <form className={css.dialog} onSubmit={submit}>
-        <p>{what === "stop" ? "Its turn ends at once. What was said stays." : "It takes nothing more. What was said stays, and it can be resumed."}</p>
+        <p>{what === "stop" ? "The current turn stops immediately. The conversation is kept." : "The thread accepts no more messages. The conversation is kept, and you can resume it."}</p>
         {below > 0 && (
           <fieldset className={css.fates}>
-            <legend>And the {plural(below, "agent")} below it?</legend>
+            <legend>What should happen to its {plural(below, "sub-agent")}?</legend>
             {fates.map((each) => (
               <label key={each}>
                 <input type="radio" name="fate" checked={fate === each} onChange={() => setFate(each)} />
@@ -125,22 +125,22 @@ function ForkDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
         onClose();
         if (what === "fork") router.go({ view: "thread", id: made.thread_id, tab: "said" });
       },
-      what === "fork" ? "A new thread goes on from here" : "It goes on",
+      what === "fork" ? "Thread forked" : "Thread resumed",
     );
   };
   return (
     <Dialog label={`${what === "fork" ? "Fork" : "Resume"} ${nameOf(thread)}`} onClose={onClose}>
       <form className={css.dialog} onSubmit={submit}>
-        <p>{what === "fork" ? "A new thread sees what this one saw, and goes its own way." : "It takes up where it was."} What is left empty stays as it is.</p>
+        <p>{what === "fork" ? "The new thread starts with a copy of this conversation." : "The thread continues where it stopped."} Empty fields keep their current values.</p>
         {what === "fork" && (
           <>
             <Field label="Nickname" {...field("nickname")} />
-            <Field label={`Up to line (1 to ${thread.last_ordinal}; empty: all)`} number={thread.last_ordinal} {...field("position")} />
+            <Field label={`Copy up to entry (1 to ${thread.last_ordinal}; empty for all)`} number={thread.last_ordinal} {...field("position")} />
           </>
         )}
         <Field label="Model" hint={thread.model ?? ""} {...field("model")} />
         <Field label="Effort" hint={thread.effort ?? ""} {...field("effort")} />
-        <Field label="Other base instructions (a new version of them)" long {...field("base_instructions")} />
+        <Field label="New base instructions (creates a new version)" long {...field("base_instructions")} />
         <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
           <Button kind="primary" type="submit" disabled={action.busy}>
@@ -169,7 +169,7 @@ function Field({ label, value, onChange, hint = "", long = false, number }: Fiel
     <div className={css.setting}>
       <label htmlFor={id}>{label}</label>
       {long ? (
-        <textarea id={id} rows={3} value={value} onChange={(event) => onChange(event.target.value)} />
+        <textarea id={id} rows={3} dir="auto" value={value} onChange={(event) => onChange(event.target.value)} />
       ) : (
         <input id={id} autoComplete="off" type={number === undefined ? "text" : "number"} min={1} max={number} placeholder={hint} value={value} onChange={(event) => onChange(event.target.value)} />
       )}

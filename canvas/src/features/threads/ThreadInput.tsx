@@ -6,6 +6,7 @@ import { useSession, useSettings } from "../../core/app";
 import { newId } from "../../core/session/ids";
 import { Button } from "../../ui/Button";
 import type { ThreadItem, TurnResponse } from "../../core/wire";
+import { isComposing } from "../../ui/keyboard";
 import { ActionProblem, useAction } from "../../ui/useAction";
 import css from "./Threads.module.css";
 import { pathOf } from "./useThreads";
@@ -33,7 +34,7 @@ export function ThreadInput({ thread }: { thread: ThreadItem }) {
     const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
     action.run(
       () => api.request<TurnResponse>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
-      ({ joined }) => (joined ? "It joined the turn that runs" : "It gets a turn of its own"),
+      ({ joined }) => (joined ? "Added to the current turn" : "Queued as a new turn"),
       () => {
         drafts.taken(draft, key, words);
         field.current?.focus();
@@ -41,7 +42,7 @@ export function ThreadInput({ thread }: { thread: ThreadItem }) {
     );
   };
   const onKey = (event: KeyboardEvent): void => {
-    if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+    if (event.key !== "Enter" || isComposing(event.nativeEvent)) return;
     if (event.shiftKey || (!enterSends && !(event.ctrlKey || event.metaKey))) return;
     event.preventDefault();
     send("auto");
@@ -60,9 +61,10 @@ export function ThreadInput({ thread }: { thread: ThreadItem }) {
         ref={field}
         className={css.field}
         rows={1}
-        aria-label={`Say something to ${nameOf(thread)}`}
+        dir="auto"
+        aria-label={`Message ${nameOf(thread)}`}
         aria-describedby={hint}
-        placeholder={closed ? "" : "Say something"}
+        placeholder={closed ? "" : "Send a message"}
         value={words}
         disabled={closed}
         onChange={(event) => change(event.target.value)}
@@ -70,12 +72,12 @@ export function ThreadInput({ thread }: { thread: ThreadItem }) {
       />
       <div className={css.sayActs}>
         <p id={hint} className={css.quiet}>
-          {closed ? "It is closed. Resume it to go on." : turn_id === null ? "It begins a turn." : "Send joins the turn that runs."}
+          {closed ? "This thread is closed. Resume it to continue." : turn_id === null ? "Sending starts a turn." : "Sending adds to the current turn."}
         </p>
-        <Button disabled={empty || closed || action.busy} onClick={() => send("queue")} title="As a turn of its own, after those that wait">
+        <Button disabled={empty || closed || action.busy} onClick={() => send("queue")} title="Send as a separate turn, after the queued turns">
           Queue
         </Button>
-        <Button disabled={empty || closed || action.busy || turn_id === null} onClick={() => send("steer")} title="Into the turn that runs now, or not at all">
+        <Button disabled={empty || closed || action.busy || turn_id === null} onClick={() => send("steer")} title="Add to the current turn, or fail if it has ended">
           Steer
         </Button>
         <Button type="submit" kind="primary" icon="send" disabled={empty || closed || action.busy}>

@@ -8,8 +8,12 @@ import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import type { Store } from "../../core/store/store";
 import { showInvisible } from "../../core/text/invisible";
+import { withoutTerminalCodes } from "../../core/text/terminal";
 import { plural } from "../../core/text/strings";
 import type { AgentMessageEntry, BaseInstructionsEntry, ThreadClosedEntry, CollabCallEntry, CompactionEntry, ContextNoteEntry, EntryItem, InstructionLayerEntry, PeerMessageEntry, ReasoningEntry, ThreadResumedEntry, SettingsEntry, ThreadItem, ToolCallEntry, ToolOutputEntry, TurnAcceptedEntry, TurnEndedEntry, UserMessageEntry } from "../../core/wire";
+import { isEnded, unsaidText, type LiveTurn } from "../../core/state/liveTurns";
+import { LiveTurnCard } from "../liveTurns/LiveTurnCard";
+import { useLiveTurns } from "../liveTurns/useLiveTurns";
 import { CallLine } from "./Calls";
 import type { ThreadsState, Log } from "./fold";
 import css from "./Threads.module.css";
@@ -26,20 +30,21 @@ interface Props {
 
 export function ThreadLog({ thread, known, store, isRead }: Props) {
   const log = known.logs.get(thread.thread_id);
-  if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
+  if (log === undefined && !isRead) return <Notice icon="clock" title="Loading conversation…" />;
   return <Lines thread={thread} known={known} store={store} log={log} />;
 }
 
 /** A component of its own: following the end depends on the element that scrolls. */
 function Lines({ thread, known, store, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
-  const { inside, lines, more } = useVisibleEntries(log);
+  const turns = useLiveTurns({ workspaceId: thread.workspace_id, threadId: thread.thread_id });
+  const { inside, lines, more } = useVisibleEntries(log, turns);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
   const hidden = log !== undefined && (log.from > 0 || log.lines.length > lines.length);
   const shown = lines.map((line) => ({ line, item: itemOf(line, { thread, known, outputs }) })).filter(({ item }) => item !== null);
   return (
     <section ref={inside} className={css.said} aria-label="Conversation" tabIndex={0}>
       {hidden && <Earlier known={known} store={store} id={thread.thread_id} onMore={more} />}
-      {shown.length === 0 && <p className={css.quiet}>Nothing was said yet.</p>}
+      {shown.length === 0 && <p className={css.quiet}>No messages yet.</p>}
       <ol className={css.items}>
         {shown.map(({ line, item }) => (
           <li key={line.ordinal} data-ordinal={line.ordinal}>
@@ -47,8 +52,21 @@ function Lines({ thread, known, store, log }: Omit<Props, "isRead"> & { log: Log
           </li>
         ))}
       </ol>
+      {turns.map((turn) => (
+        <ThreadTurn key={turn.activityId} turn={turn} thread={thread} lines={log?.lines ?? []} />
+      ))}
     </section>
   );
+}
+
+/** The running turn, until the log has what it says. The thread has its own button to stop it. */
+function ThreadTurn({ turn, thread, lines }: { turn: LiveTurn; thread: ThreadItem; lines: readonly EntryItem[] }) {
+  const said = useMemo(
+    () => lines.filter(({ type, at, entry }) => type === "agent_message" && entry !== null && at >= turn.startedAt).map(({ entry }) => (entry as AgentMessageEntry).text),
+    [lines, turn.startedAt],
+  );
+  if (isEnded(turn)) return null;
+  return <LiveTurnCard turn={turn} agentName={nameOf(thread)} text={unsaidText(turn, said)} stoppable={false} />;
 }
 
 function Earlier({ known, store, id, onMore }: { known: ThreadsState; store: Store<ThreadsState>; id: string; onMore: () => void }) {
@@ -71,7 +89,7 @@ function Earlier({ known, store, id, onMore }: { known: ThreadsState; store: Sto
     <p>
       {/* Not `disabled`, which would take the focus away. */}
       <Button aria-disabled={reading} onClick={read}>
-        {reading ? "Reading…" : "Show earlier lines"}
+        {reading ? "Loading…" : "Show earlier entries"}
       </Button>{" "}
       {problem !== null && (
         <span role="alert" className={css.problem}>
@@ -105,16 +123,16 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
       return <Bubble kind="agent" who={nameOf(thread)} at={at} text={(entry as AgentMessageEntry).text} />;
     case "peer_message": {
       const { text, author, recipient, mail_type } = entry as PeerMessageEntry;
-      return <Bubble kind="peer" who={author} at={at} text={text} note={`${mailText(mail_type)} to ${recipient} · from another agent: data, not the user's word`} />;
+      return <Bubble kind="peer" who={author} at={at} text={text} note={`${mailText(mail_type)} to ${recipient} · from another agent: data, not a user instruction`} />;
     }
     case "turn_accepted": {
       const { turn_id, input, author } = entry as TurnAcceptedEntry;
       if (!thread.queued.includes(turn_id) || input.length === 0) return null;
-      return <Bubble kind="user" who={author.name} at={at} text={input.map((each) => each.text).join("\n")} note="waits for its turn" />;
+      return <Bubble kind="user" who={author.name} at={at} text={input.map((each) => each.text).join("\n")} note="queued" />;
     }
     case "reasoning": {
       const { text } = entry as ReasoningEntry;
-      return text ? <Folded title="Thought" text={text} /> : null;
+      return text ? <Folded title="Reasoning" text={text} /> : null;
     }
     case "tool_call":
       return <Tool call={entry as ToolCallEntry} output={outputs.get((entry as ToolCallEntry).call_id)} />;
@@ -122,11 +140,11 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
       return (entry as CollabCallEntry).status === "inProgress" ? <CallOf call={entry as CollabCallEntry} known={known} at={at} /> : null;
     case "compaction": {
       const { summary, upto, kind } = entry as CompactionEntry;
-      return <Folded title={`Summed up ${kind === "automatic" ? "by itself" : "by request"}: the model sees this in place of lines up to ${upto}`} text={summary} />;
+      return <Folded title={`Compacted ${kind === "automatic" ? "automatically" : "on request"}: the model sees this summary instead of entries up to ${upto}`} text={summary} />;
     }
     case "context_note": {
       const { text, origin } = entry as ContextNoteEntry;
-      return <Note at={at}>{`The model is told once (${origin}): ${text}`}</Note>;
+      return <Note at={at}>{`Sent to the model once (${origin}): ${text}`}</Note>;
     }
     case "turn_ended": {
       const { status, error } = entry as TurnEndedEntry;
@@ -142,7 +160,7 @@ function Other({ type, entry, at, first }: { type: string; entry: unknown; at: s
   switch (type) {
     case "base": {
       const { version, provenance } = entry as BaseInstructionsEntry;
-      return <Note at={at}>{`${first ? "Born with" : "Now has"} base instructions version ${version}, ${provenanceText(provenance)}`}</Note>;
+      return <Note at={at}>{`${first ? "Created with" : "Changed to"} base instructions version ${version}, ${provenanceText(provenance)}`}</Note>;
     }
     case "layer": {
       const { layer, version, origin } = entry as InstructionLayerEntry;
@@ -150,12 +168,12 @@ function Other({ type, entry, at, first }: { type: string; entry: unknown; at: s
     }
     case "settings": {
       const { model, effort } = entry as SettingsEntry;
-      return <Note at={at}>{`Works with ${model ?? "the usual model"}${effort === null ? "" : `, effort ${effort}`} from here on`}</Note>;
+      return <Note at={at}>{`Model changed to ${model ?? "the default model"}${effort === null ? "" : `, effort ${effort}`}`}</Note>;
     }
     case "closed":
       return <Note at={at}>{`Closed by ${(entry as ThreadClosedEntry).by.name}`}</Note>;
     case "resumed":
-      return <Note at={at}>{`Taken up again by ${(entry as ThreadResumedEntry).by.name}`}</Note>;
+      return <Note at={at}>{`Resumed by ${(entry as ThreadResumedEntry).by.name}`}</Note>;
     default:
       return null;
   }
@@ -187,7 +205,7 @@ function Bubble({ kind, who, at, text, note }: BubbleProps) {
       </p>
       {note !== undefined && <bdi className={css.note}>{showInvisible(note)}</bdi>}
       <p className={css.words} dir="auto">
-        {showInvisible(text)}
+        {showInvisible(withoutTerminalCodes(text))}
       </p>
     </div>
   );
@@ -206,7 +224,7 @@ function Folded({ title, text }: { title: string; text: string }) {
     <details className={css.folded}>
       <summary>{title}</summary>
       <pre className={css.text} tabIndex={0} role="region" aria-label={title} dir="auto">
-        {showInvisible(text)}
+        {showInvisible(withoutTerminalCodes(text))}
       </pre>
     </details>
   );
@@ -223,14 +241,14 @@ function Tool({ call, output }: { call: ToolCallEntry; output: ToolOutputEntry |
         </span>
       </summary>
       <h3 className={css.quiet}>Arguments</h3>
-      <pre className={css.text} tabIndex={0} role="region" aria-label="Arguments" dir="auto">
+      <pre className={css.text} tabIndex={0} role="region" aria-label="Arguments" dir="ltr">
         {showInvisible(given ?? "")}
       </pre>
       {output !== undefined && (
         <>
           <h3 className={css.quiet}>Output</h3>
           <pre className={css.text} tabIndex={0} role="region" aria-label="Output" dir="auto">
-            {showInvisible(output.text)}
+            {showInvisible(withoutTerminalCodes(output.text))}
           </pre>
         </>
       )}

@@ -33,15 +33,15 @@ export function ThreadView({ id, tab }: Props) {
   const { router } = useApp();
   const { value, problem, reread } = useRequest(() => api.request<Shown>("GET", pathOf(id)), id);
   if (value !== null) return <Thread first={value} tab={tab} />;
-  if (problem === null) return <Notice icon="clock" title="Reading the thread…" />;
+  if (problem === null) return <Notice icon="clock" title="Loading thread…" />;
   const actions = (
     <>
       <Button onClick={() => void reread()}>Try again</Button>
-      <Button onClick={() => router.go(ORG)}>Go to the organisation</Button>
+      <Button onClick={() => router.go(ORG)}>Go to organisation</Button>
     </>
   );
   return (
-    <Notice icon="search" title="This thread could not be read" actions={actions}>
+    <Notice icon="search" title="Could not load thread" actions={actions}>
       {problem}
     </Notice>
   );
@@ -57,7 +57,7 @@ function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
   return (
     <div className={css.page}>
       <Head thread={thread} />
-      {canSend ? <ThreadActions thread={thread} known={known} /> : <p className={css.viewer}>You see this thread and cannot drive it: your role is viewer. An owner can change it.</p>}
+      {canSend ? <ThreadActions thread={thread} known={known} /> : <p className={css.viewer}>Viewers can read this thread but not control it. Ask an owner to change your role.</p>}
       {problem !== null && (
         <p role="alert" className={css.problem}>
           {problem}{" "}
@@ -67,11 +67,11 @@ function Thread({ first, tab }: { first: Shown; tab: ThreadTab }) {
         </p>
       )}
       <Tabs
-        label="About this thread"
+        label="Thread"
         tabs={[
           { name: "said", label: "Conversation" },
           { name: "tree", label: agents > 1 ? `Agents (${agents})` : "Agents" },
-          { name: "sight", label: <ResponsiveText words="What the model will see" short="Sight" /> },
+          { name: "sight", label: <ResponsiveText words="Model context" short="Context" /> },
           { name: "base", label: "Instructions" },
         ]}
         current={tab}
@@ -105,7 +105,7 @@ function Head({ thread }: { thread: ThreadItem }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   const settings = [nickname === "" ? "" : path, role ?? kindText(kind), model ?? "", effort === null ? "" : `effort ${effort}`, plural(tokens_used, "token")];
-  if (tree_tokens_used !== null && parent_thread_id === null && tree_tokens_used > tokens_used) settings.push(`${plural(tree_tokens_used, "token")} with all below`);
+  if (tree_tokens_used !== null && parent_thread_id === null && tree_tokens_used > tokens_used) settings.push(`${plural(tree_tokens_used, "token")} including sub-agents`);
   return (
     <header className={css.head}>
       <Avatar name={nameOf(thread)} size="large" />
@@ -126,16 +126,16 @@ function Head({ thread }: { thread: ThreadItem }) {
         </p>
         <p className={css.ways}>
           <Link className={css.way} to={{ view: "org", focus: workspace_id, panel: "threads", filter: "" }}>
-            {owner === undefined ? "Its agent" : <>All threads of {<bdi>{owner}</bdi>}</>}
+            {owner === undefined ? "View agent" : <>All threads of {<bdi>{owner}</bdi>}</>}
           </Link>
           {parent_thread_id !== null && (
             <Link className={css.way} to={{ view: "thread", id: parent_thread_id, tab: "said" }}>
-              The thread above
+              Parent thread
             </Link>
           )}
           {forked_from !== null && (
             <Link className={css.way} to={{ view: "thread", id: forked_from.thread_id, tab: "said" }}>
-              Forked from line {forked_from.position}
+              Forked from entry {forked_from.position}
             </Link>
           )}
         </p>

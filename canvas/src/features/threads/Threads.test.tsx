@@ -82,7 +82,7 @@ test("pages that long lines fill are followed by the next, to the end and to the
   for (let pages = 0; pages < 30; pages += 1) await flushPromises();
   expect(words()).toEqual(lines.slice(130).map((_, at) => `said ${at + 131}`));
   asked.length = 0;
-  fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
+  fireEvent.click(screen.getByRole("button", { name: "Show earlier entries" }));
   for (let pages = 0; pages < 20; pages += 1) await flushPromises();
   expect(words()).toEqual(lines.map((_, at) => `said ${at + 1}`));
   expect(asked).toHaveLength(15);
@@ -90,18 +90,18 @@ test("pages that long lines fill are followed by the next, to the end and to the
 
 test("input that has no answer stays, and is sent again as the same input", async () => {
   const bodies: Item[] = [];
-  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoResponseError("The server did not answer.") : undefined));
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoResponseError("The server did not respond.") : undefined));
   const ask = vi.mocked(made.api.request);
   made.show(<ThreadView id="t1" tab="said" />);
   await flushPromises();
-  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Message Talk t1");
   fireEvent.change(field, { target: { value: "Mind the step" } });
   for (let times = 0; times < 2; times += 1) {
     fireEvent.click(screen.getByRole("button", { name: "Steer" }));
     await flushPromises();
     bodies.push(ask.mock.calls.findLast(([, path]) => path.endsWith("/turns"))?.[2] as Item);
   }
-  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+  expect(screen.getByRole("alert").textContent).toBe("The server did not respond.");
   expect(field.value).toBe("Mind the step");
   expect(bodies[0]).toMatchObject({ input: "Mind the step", mode: "steer", expected_turn_id: "turn" });
   expect(bodies[1]).toEqual(bodies[0]);
@@ -116,7 +116,7 @@ test("a list is paged, filtered, and keeps what it shows when older ones cannot 
   await flushPromises();
   const list = screen.getByRole("list", { name: "Threads" });
   expect(within(list).getAllByRole("link").map((each) => each.textContent)).toEqual(["Talk t9"]);
-  fireEvent.click(screen.getByRole("button", { name: "Show older ones" }));
+  fireEvent.click(screen.getByRole("button", { name: "Load older threads" }));
   await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("Try again later.");
   expect(within(list).getAllByRole("link")).toHaveLength(1);
@@ -210,7 +210,7 @@ test("no line goes away at the top while somebody reads back; at the end only th
   say(621, 1);
   expect([words().length, words()[0]]).toEqual([300, "said 322"]);
   scroll(0);
-  fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
+  fireEvent.click(screen.getByRole("button", { name: "Show earlier entries" }));
   await flushPromises();
   expect(words()[0]).toBe("said 101");
 });
@@ -244,12 +244,12 @@ test("earlier lines are read once, however often they are asked for, and after a
   expect([words().length, words()[0]]).toEqual([200, "said 701"]);
   asked.length = 0;
   failing = "after=620&";
-  const button = (): HTMLButtonElement => screen.getByRole<HTMLButtonElement>("button", { name: /Show earlier lines|Reading…/ });
+  const button = (): HTMLButtonElement => screen.getByRole<HTMLButtonElement>("button", { name: /Show earlier entries|Loading…/ });
   for (let times = 0; times < 3; times += 1) fireEvent.click(button());
-  expect([button().textContent, button().disabled]).toEqual(["Reading…", false]); // it keeps the focus
+  expect([button().textContent, button().disabled]).toEqual(["Loading…", false]); // it keeps the focus
   for (let times = 0; times < 4; times += 1) await flushPromises();
   expect(screen.getByRole("alert").textContent).toBe("The store is busy.");
-  expect([button().textContent, button().getAttribute("aria-disabled")]).toEqual(["Show earlier lines", "false"]);
+  expect([button().textContent, button().getAttribute("aria-disabled")]).toEqual(["Show earlier entries", "false"]);
   failing = null;
   fireEvent.click(button());
   for (let times = 0; times < 4; times += 1) await flushPromises();
@@ -267,7 +267,7 @@ test("input whose answer comes after the person left is said once: its words are
   const answers: (() => void)[] = [];
   const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
   const keys = (): unknown[] => vi.mocked(made.api.request).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]);
-  const field = (): HTMLTextAreaElement => screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  const field = (): HTMLTextAreaElement => screen.getByLabelText<HTMLTextAreaElement>("Message Talk t1");
   const send = (): boolean => fireEvent.click(screen.getByRole("button", { name: "Send" }));
   const come = async (): Promise<() => void> => {
     const { unmount } = made.show(<ThreadView id="t1" tab="said" />);
@@ -302,7 +302,7 @@ test("what was typed after it was sent stays when the answer comes", async () =>
   const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
   made.show(<ThreadView id="t1" tab="said" />);
   await flushPromises();
-  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Message Talk t1");
   fireEvent.change(field, { target: { value: "Go on" } });
   fireEvent.click(screen.getByRole("button", { name: "Send" }));
   fireEvent.change(field, { target: { value: "Go on, and mind the step" } });
@@ -317,7 +317,7 @@ async function sayer(made = new TestPage()): Promise<{ made: TestPage; put: (wor
   opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done, fail) => answers.push((answer) => (answer instanceof Error ? fail(answer) : done(answer)))) : undefined), made);
   made.show(<ThreadView id="t1" tab="said" />);
   await flushPromises();
-  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Message Talk t1");
   return {
     ...{ made, answers, field },
     put: (words) => void fireEvent.change(field, { target: { value: words } }),
@@ -344,7 +344,7 @@ test("words that had no answer, cut and pasted back, are sent again as the same 
   const { put, send, answers, keys } = await sayer();
   put("Go on");
   send();
-  answers[0]?.(new NoResponseError("The server did not answer."));
+  answers[0]?.(new NoResponseError("The server did not respond."));
   await flushPromises();
   put("");
   put("Go on");
@@ -356,7 +356,7 @@ test("the same words begun anew after a while are said once more, though the ans
   const { put, send, answers, keys } = await sayer();
   put("Go on");
   send();
-  answers[0]?.(new NoResponseError("The server did not answer."));
+  answers[0]?.(new NoResponseError("The server did not respond."));
   await flushPromises();
   put("");
   vi.spyOn(Date, "now").mockReturnValue(Date.now() + 61_000);
@@ -391,7 +391,7 @@ test("a fork that is asked for again is the same, and asked for otherwise anothe
   };
   await fork();
   await fork();
-  fireEvent.change(dialog.getByLabelText(/^Other base instructions/), { target: { value: "Be quick." } });
+  fireEvent.change(dialog.getByLabelText(/^New base instructions/), { target: { value: "Be quick." } });
   await fork();
   const keys = vi.mocked(made.api.request).mock.calls.filter(([, path]) => path.endsWith("/fork")).map((call) => (call[2] as Item)["key"]);
   expect([keys.length, keys[0] === keys[1], keys[1] === keys[2]]).toEqual([3, true, false]);

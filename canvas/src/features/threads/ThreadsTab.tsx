@@ -19,7 +19,7 @@ import { kindText, nameOf } from "./texts";
 type Filter = "all" | "open" | "closed";
 const FILTERS: readonly { value: Filter; words: string }[] = [
   { value: "all", words: "All" },
-  { value: "open", words: "At work" },
+  { value: "open", words: "Running" },
   { value: "closed", words: "Closed" },
 ];
 
@@ -28,7 +28,7 @@ export function ThreadsTab({ workspaceId }: { workspaceId: string }) {
   return (
     <div className={css.tab}>
       <fieldset className={css.filter}>
-        <legend className="visually-hidden">Which threads</legend>
+        <legend className="visually-hidden">Filter threads</legend>
         {FILTERS.map(({ value, words }) => (
           <label key={value}>
             <input type="radio" name="threads" checked={filter === value} onChange={() => setFilter(value)} />
@@ -58,17 +58,17 @@ function List({ workspaceId, filter }: { workspaceId: string; filter: Filter }) 
   const all = newestFirst(found.known.threads.values());
   const shown = all.filter((each) => isShown(each, filter));
   if (!found.isRead && shown.length === 0) {
-    if (found.problem === null) return <Notice icon="clock" title="Reading the threads…" />;
+    if (found.problem === null) return <Notice icon="clock" title="Loading threads…" />;
     return (
-      <Notice icon="warning" title="The threads could not be read" actions={<Button onClick={found.reread}>Try again</Button>}>
+      <Notice icon="warning" title="Could not load threads" actions={<Button onClick={found.reread}>Try again</Button>}>
         {found.problem}
       </Notice>
     );
   }
   if (shown.length === 0 && end) {
     return (
-      <Notice icon="chats" title={filter === "all" ? "No threads yet" : "None of these"}>
-        {filter === "all" ? "Conversations of this agent that keep their instructions, and the agents it starts, appear here." : "Other threads of this agent are under “All”."}
+      <Notice icon="chats" title={filter === "all" ? "No threads yet" : "No matching threads"}>
+        {filter === "all" ? "Threads are this agent’s conversations and the sub-agents it starts. They appear here." : "Other threads of this agent are under “All”."}
       </Notice>
     );
   }
@@ -95,7 +95,7 @@ function List({ workspaceId, filter }: { workspaceId: string; filter: Filter }) 
       )}
       {!end && (
         <p>
-          <Button onClick={() => void more()}>Show older ones</Button>
+          <Button onClick={() => void more()}>Load older threads</Button>
         </p>
       )}
     </>

@@ -17,7 +17,7 @@ const MAX_CALLS = 200;
 
 export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: string; isRead: boolean }) {
   const rows = treeRows(known);
-  if (!isRead && rows.length === 0) return <Notice icon="clock" title="Reading the agents…" />;
+  if (!isRead && rows.length === 0) return <Notice icon="clock" title="Loading agents…" />;
   const calls = [...known.calls.values()].sort((one, other) => when(other.beganAt ?? other.endedAt) - when(one.beganAt ?? one.endedAt)).slice(0, MAX_CALLS);
   const mail = [...known.mail.values()].sort((one, other) => when(other.sent_at) - when(one.sent_at)).slice(0, MAX_CALLS);
   const onKey = (event: React.KeyboardEvent<HTMLUListElement>): void => {
@@ -31,7 +31,7 @@ export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: stri
   };
   return (
     <div className={css.tree}>
-      <section aria-label="Agents of this tree" className={css.part}>
+      <section aria-label="Agents in this tree" className={css.part}>
         <h3>{plural(rows.length, "thread")}</h3>
         <ul className={css.rows} onKeyDown={onKey}>
           {rows.map((node) => (
@@ -40,8 +40,8 @@ export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: stri
         </ul>
       </section>
       <section aria-label="Calls" className={css.part}>
-        <h3>What they asked of each other</h3>
-        {calls.length === 0 && <p className={css.quiet}>Nothing yet.</p>}
+        <h3>Calls between agents</h3>
+        {calls.length === 0 && <p className={css.quiet}>No calls yet.</p>}
         <ul className={css.list}>
           {calls.map((each) => (
             <li key={each.key}>
@@ -50,9 +50,9 @@ export function TreePanel({ known, id, isRead }: { known: ThreadsState; id: stri
           ))}
         </ul>
       </section>
-      <section aria-label="Letters" className={css.part}>
-        <h3>Letters</h3>
-        {mail.length === 0 && <p className={css.quiet}>None yet.</p>}
+      <section aria-label="Messages" className={css.part}>
+        <h3>Messages</h3>
+        {mail.length === 0 && <p className={css.quiet}>No messages yet.</p>}
         <ul className={css.list}>
           {mail.map((each) => {
             const { words, look } = receiptText(each);
@@ -96,7 +96,7 @@ function TreeRow({ node: { thread, level, waits }, known, isHere }: { node: Node
       <ThreadStatus thread={thread} />
       {waits.map(({ key, call }) => (
         <p key={key} className={css.waits} data-wait>
-          Waits for {call.mode === "all" ? "all of" : call.receiver_thread_ids.length > 1 ? "any of" : ""} <Names ids={call.receiver_thread_ids} known={known} />{" "}
+          Waiting for {call.mode === "all" ? "all of" : call.receiver_thread_ids.length > 1 ? "any of" : ""} <Names ids={call.receiver_thread_ids} known={known} />{" "}
           {call.deadline !== null && <TimeLeft micros={call.deadline} />}
         </p>
       ))}

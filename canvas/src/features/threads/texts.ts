@@ -7,8 +7,8 @@ export type StatusLook = "waiting" | "working" | "good" | "bad" | "off";
 type Words = Readonly<Record<string, string>>;
 
 const STATUS: Words = {
-  pending_init: "Not begun",
-  running: "At work",
+  pending_init: "Not started",
+  running: "Running",
   interrupted: "Stopped",
   completed: "Done",
   errored: "Failed",
@@ -16,10 +16,10 @@ const STATUS: Words = {
   not_found: "Not found",
 };
 const FLAGS: Words = {
-  waiting_on_approval: "waits for an approval",
-  waiting_on_child_approval: "an agent below waits for an approval",
-  waiting_on_agents: "waits for other agents",
-  waiting_on_user_input: "waits for a person",
+  waiting_on_approval: "waiting for approval",
+  waiting_on_child_approval: "a sub-agent is waiting for approval",
+  waiting_on_agents: "waiting for other agents",
+  waiting_on_user_input: "waiting for a person",
 };
 const LOOKS: Readonly<Record<string, StatusLook>> = { pending_init: "off", running: "working", interrupted: "off", completed: "good", errored: "bad", shutdown: "off", not_found: "bad" };
 
@@ -46,12 +46,12 @@ export function kindText(kind: string): string {
 }
 
 const FROM: Words = {
-  override: "given by hand",
-  stored: "kept from before",
-  prompt: "the agent's own prompt",
-  inherited: "taken over from another thread",
-  role: "of its role",
-  review: "of a review",
+  override: "set manually",
+  stored: "stored with the thread",
+  prompt: "the agent’s prompt",
+  inherited: "inherited from another thread",
+  role: "set by its role",
+  review: "set by a review",
 };
 
 export function provenanceText({ type, source }: Provenance): string {
@@ -60,13 +60,13 @@ export function provenanceText({ type, source }: Provenance): string {
 }
 
 const ASKS: Words = {
-  spawn: "starts an agent",
-  send: "leaves a letter for",
-  followup: "gives more work to",
+  spawn: "starts agent",
+  send: "messages",
+  followup: "sends a follow-up task to",
   wait: "waits for",
   interrupt: "stops",
   close: "closes",
-  resume: "takes up again",
+  resume: "resumes",
   list: "lists agents",
 };
 
@@ -76,9 +76,9 @@ export function toolText(tool: string): string {
 
 /** How a call ended, or that it is running. */
 export function endText({ tool, status, timed_out }: CollabCallEntry): string {
-  if (status === "inProgress") return tool === "wait" ? "waiting" : "begun";
+  if (status === "inProgress") return tool === "wait" ? "waiting" : "started";
   if (timed_out) return "timed out";
-  if (status === "failed") return "refused or failed";
+  if (status === "failed") return "rejected or failed";
   return status === "interrupted" ? "interrupted" : "done";
 }
 
@@ -87,14 +87,14 @@ export function callLook({ status, timed_out }: CollabCallEntry): StatusLook {
   return status === "failed" || timed_out ? "bad" : status === "interrupted" ? "off" : "good";
 }
 
-const OUTCOMES: Words = { ended: "ended", timed_out: "still at work", unknown: "unknown", interrupted: "wait was cut short", source_lost: "lost" };
+const OUTCOMES: Words = { ended: "ended", timed_out: "still running", unknown: "unknown", interrupted: "wait interrupted", source_lost: "lost" };
 
 export function agentText({ status, outcome }: AgentState): string {
   const words = statusText(status).toLowerCase();
   return outcome === undefined ? words : `${words} (${OUTCOMES[outcome] ?? outcome})`;
 }
 
-const MAIL: Words = { NEW_TASK: "Task", MESSAGE: "Letter", FINAL_ANSWER: "Final answer" };
+const MAIL: Words = { NEW_TASK: "Task", MESSAGE: "Message", FINAL_ANSWER: "Final answer" };
 const RECEIPTS: Readonly<Record<string, { words: string; look: StatusLook }>> = {
   accepted: { words: "accepted, not read yet", look: "waiting" },
   delivered: { words: "delivered", look: "working" },
@@ -110,7 +110,7 @@ export function receiptText({ state }: MailItem): { words: string; look: StatusL
   return RECEIPTS[state] ?? { words: state, look: "off" };
 }
 
-const ROLES: Words = { developer: "Instructions", user: "User", assistant: "Agent", tool: "Tool", peer: "Other agent, as data" };
+const ROLES: Words = { developer: "Instructions", user: "User", assistant: "Agent", tool: "Tool", peer: "Other agent (data)" };
 
 export function roleText(role: string): string {
   return ROLES[role] ?? role;

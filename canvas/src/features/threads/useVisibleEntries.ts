@@ -18,7 +18,8 @@ interface VisibleEntries {
   more: () => void;
 }
 
-export function useVisibleEntries(log: Log | undefined): VisibleEntries {
+/** `below`: what is shown below the lines; when it changes, the panel may have grown. */
+export function useVisibleEntries(log: Log | undefined, below: unknown): VisibleEntries {
   const [count, setCount] = useState(SHOWN);
   /** First rendered line while the person reads back: a new line at the end removes none at the top. */
   const [held, setHeld] = useState<number | null>(null);
@@ -51,7 +52,7 @@ export function useVisibleEntries(log: Log | undefined): VisibleEntries {
   useLayoutEffect(() => {
     const panel = inside.current?.parentElement;
     if (panel && near.current) panel.scrollTop = panel.scrollHeight;
-  }, [last, held]);
+  }, [last, held, below]);
   // Inserted earlier lines move the position away from the end without a scroll event.
   useLayoutEffect(() => latest.current(), [log?.from, count]);
   const more = (): void => {

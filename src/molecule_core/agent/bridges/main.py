@@ -30,7 +30,8 @@ from molecule_core.agent.mailbox.memberships import Memberships
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import SystemRandomness
-from molecule_core.tools.agent_cards import BRIDGE_MEMBER, COMMAND_BRIDGE_KIND
+from molecule_core.tools.runners.file_tools import FILES_FOLDER
+from molecule_core.wire.schemas.agent_cards import BRIDGE_MEMBER, COMMAND_BRIDGE_KIND
 
 _log = logging.getLogger("molecule.bridge")
 EXIT_STOPPED, EXIT_FAILED, EXIT_REFUSED = 0, 1, 3
@@ -56,13 +57,13 @@ class BridgeOptions(Struct, frozen=True, kw_only=True):
 def resolve_program(options: BridgeOptions) -> Sequence[str]:
     """Return the command to start for each message; a shell is used only on request. Raises ConfigurationError."""
     if not options.command:
-        raise ConfigurationError("there is no command; write it after --, such as: molecule bridge command -- ./answer")
+        raise ConfigurationError(
+            "the command is missing; write it after --, for example: molecule bridge command -- ./answer"
+        )
     if options.shell:
         return ("/bin/sh", "-c", " ".join(options.command))
     if shutil.which(options.command[0]) is None:
-        raise ConfigurationError(
-            f"the command {options.command[0]!r} is not there, or is no program that may be started"
-        )
+        raise ConfigurationError(f"the command {options.command[0]!r} does not exist or is not executable")
     return options.command
 
 
@@ -71,7 +72,7 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
     if len(config.workspaces) != 1:
         ids = ", ".join(workspace.id for workspace in config.workspaces)
         raise ConfigurationError(
-            f"a bridge carries one workspace, and there are several: {ids}. Say which: --workspace ID"
+            f"a bridge serves one workspace, but several are configured: {ids}. Set --workspace ID"
         )
     program = resolve_program(options)
     loop = asyncio.get_running_loop()
@@ -104,6 +105,7 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
         inbox=inbox,
         card=lambda: _card(config),
         on_lost=handle_lost,
+        files=config.state.absolute() / FILES_FOLDER,
         tools=(),  # the program has only its shell, so the server must not mention tools
     )
     membership = Membership(
@@ -140,7 +142,7 @@ async def run_bridge(config: Configuration, options: BridgeOptions, environ: Map
         await _wait_for_end(bridge_task)
         await runner.close()
         with contextlib.suppress(ApiError, NoAnswerError, OSError):
-            await clock.wait(bridge.flush_outcomes(), _SHUTDOWN_SECONDS)
+            await clock.wait(bridge.reporter.flush_outcomes(), _SHUTDOWN_SECONDS)
     finally:
         await memberships.stop_all(_SHUTDOWN_SECONDS)
         await servers.close()
@@ -154,17 +156,13 @@ async def _wait_for_end(bridge_task: "asyncio.Task[None]") -> None:
     except asyncio.CancelledError:
         return
     except (DamagedOutboxError, OSError) as error:
-        _log.error("the bridge cannot go on: %s", error)
+        _log.error("the bridge cannot continue: %s", error)
     except Exception as error:  # an internal error: running programs are still ended and reported
-        _log.error("the bridge cannot go on", exc_info=error)
+        _log.error("the bridge cannot continue", exc_info=error)
 
 
 def _card(config: Configuration) -> dict[str, object]:
     """Return the agent's card from its environment."""
-    fields = {"name": config.name, "description": config.description}
-    skills = [{"id": name, "name": name} for name in config.skills]
-    return {
-        **{name: value for name, value in fields.items() if value},
-        "skills": skills,
-        BRIDGE_MEMBER: COMMAND_BRIDGE_KIND,
-    }
+    fields: dict[str, object] = {"name": config.name, "description": config.description}
+    fields["skills"] = [{"id": name, "name": name} for name in config.skills]
+    return {**{name: value for name, value in fields.items() if value}, BRIDGE_MEMBER: COMMAND_BRIDGE_KIND}

@@ -6,7 +6,7 @@ flushed to disk before anything that depends on it. It contains what agents wrot
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -14,14 +14,16 @@ from msgspec.structs import replace
 
 # Messages whose turns are counted; beyond this the oldest, interrupted and never delivered again, are dropped.
 _MAX_TURNS = 1000
-OutcomeKind = Literal["said", "failed", "interrupted"]
+OutcomeKind = Literal["said", "failed", "interrupted", "stopped"]
 
 
 class TurnOutcome(Struct, frozen=True, kw_only=True):
     """Outcome of a turn.
 
     `text`: the final text, or why it failed. `run`: number of the turn of this message. `tried`: the server may have it
-    already. An interrupted turn is repeated, so it is reported but its message is not acknowledged.
+    already. An interrupted turn is repeated, so it is reported but its message is not acknowledged. A stopped turn
+    declines its message by `handle`. `usage`: what the turn used, by name. `covers`: ids of other messages that the
+    text answers too.
     """
 
     activity_id: str
@@ -32,20 +34,37 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
     request: bool = True
     seconds: float = 0
     tried: bool = False
+    handle: str = ""
+    usage: dict[str, float] = {}
+    covers: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, OutcomeKind, int]:
+        """Return what identifies the outcome among those of the outbox."""
+        return (self.activity_id, self.kind, self.run)
 
 
 class TurnCounter(Struct):
-    """Turns of one message: the last one begun, and the last one whose outcome is known."""
+    """Turns of one message: the last one begun, and the last one whose outcome is known.
+
+    `withdrawn`: how many of them could not run.
+    """
 
     begun: int = 0
     ended: int = 0
+    withdrawn: int = 0
 
 
 class OutboxState(Struct):
-    """Content of the file. `turns`: by message, until it is done."""
+    """Content of the file.
+
+    `turns`: by message, until it is done. `finished`: by message, how often it was done: more than once if an operator
+    delivered it again.
+    """
 
     turns: dict[str, TurnCounter] = field(default_factory=dict)
     outcomes: list[TurnOutcome] = field(default_factory=list)
+    finished: dict[str, int] = field(default_factory=dict)
 
 
 class DamagedOutboxError(Exception):
@@ -66,7 +85,9 @@ class Outbox:
         except FileNotFoundError:
             return
         except (OSError, msgspec.DecodeError) as error:
-            raise DamagedOutboxError(f"{self.path} cannot be read ({error}); move it away to begin anew") from None
+            raise DamagedOutboxError(
+                f"{self.path} cannot be read ({error}); move the file away to start with an empty one"
+            ) from None
         for activity_id, turns in list(self._state.turns.items()):
             if turns.ended < turns.begun:
                 self.add_outcome(
@@ -89,10 +110,24 @@ class Outbox:
         turns = self._state.turns.pop(activity_id, None) or TurnCounter()
         turns.begun += 1
         self._state.turns[activity_id] = turns
-        while len(self._state.turns) > _MAX_TURNS:
-            del self._state.turns[next(iter(self._state.turns))]
+        _drop_oldest(self._state.turns)
         self._save()
         return turns.begun
+
+    def count_finished(self, activity_id: str) -> int:
+        """Return how often the message was done before."""
+        return self._state.finished.get(activity_id, 0)
+
+    def count_tries(self, activity_id: str) -> int:
+        """Return how many turns of the message were begun, without those that could not run."""
+        turns = self._state.turns.get(activity_id) or TurnCounter()
+        return turns.begun - turns.withdrawn
+
+    def withdraw_turn(self, activity_id: str) -> None:
+        """Record that the last turn could not run: it has no outcome and counts as no try. Raises OSError."""
+        if (turns := self._state.turns.get(activity_id)) is not None:
+            turns.ended, turns.withdrawn = turns.begun, turns.withdrawn + 1
+            self._save()
 
     def add_outcome(self, outcome: TurnOutcome) -> None:
         """Add the outcome of a turn. Raises OSError."""
@@ -103,27 +138,48 @@ class Outbox:
 
     def mark_tried(self, outcome: TurnOutcome) -> None:
         """Mark an outcome that the server may have from now on. Raises OSError."""
-        self._state.outcomes = [replace(each, tried=True) if each == outcome else each for each in self._state.outcomes]
+        self._state.outcomes = [
+            replace(each, tried=True) if each.key == outcome.key else each for each in self._state.outcomes
+        ]
+        self._save()
+
+    def clear_usage(self, outcome: TurnOutcome) -> None:
+        """Forget the usage of an outcome, which the server has. Raises OSError."""
+        self._state.outcomes = [
+            replace(each, usage={}) if each.key == outcome.key else each for each in self._state.outcomes
+        ]
         self._save()
 
     def remove_outcome(self, outcome: TurnOutcome) -> None:
         """Remove an outcome that the server has. Raises OSError."""
-        key = (outcome.activity_id, outcome.kind, outcome.run)
-        self._state.outcomes = [each for each in self._state.outcomes if (each.activity_id, each.kind, each.run) != key]
+        self._state.outcomes = [each for each in self._state.outcomes if each.key != outcome.key]
         if outcome.kind != "interrupted":
             self._state.turns.pop(outcome.activity_id, None)
+            self._state.finished[outcome.activity_id] = self._state.finished.pop(outcome.activity_id, 0) + 1
+            _drop_oldest(self._state.finished)
         self._save()
 
     def _save(self) -> None:
-        temporary = self.path.with_name(f"{self.path.name}.tmp")
-        handle = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(self._state))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        save_durably(self.path, msgspec.json.encode(self._state))
+
+
+def save_durably(path: Path, content: bytes) -> None:
+    """Replace a file that only its owner reads, and flush it to disk. Raises OSError."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    handle = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _drop_oldest(by_message: dict[str, Any]) -> None:
+    """Drop the oldest messages beyond the number that is kept."""
+    while len(by_message) > _MAX_TURNS:
+        del by_message[next(iter(by_message))]

@@ -7,6 +7,7 @@ program inherits and holds a lock: the next bridge detects that it still runs, a
 import asyncio
 import contextlib
 import fcntl
+import hashlib
 import logging
 import os
 import signal
@@ -37,6 +38,10 @@ class TurnResult(Struct, frozen=True):
 
 class ProgramNotStartedError(Exception):
     """The program could not be started; the text says why."""
+
+
+SWEEP_VARIABLE = "MOLECULE_BRIDGE_PROGRAM"
+"""Variable that marks a program of a session and all its children, also those that have left its process group."""
 
 
 class ProcessLock:
@@ -91,6 +96,10 @@ class ProcessStarter:
         """Open the lock of a slot. Raises OSError."""
         return ProcessLock(self._state / f".bridge_turn_{slot}")
 
+    def mark_of(self, slot: str) -> str:
+        """Return the mark of a slot's processes, the same for every bridge of this state folder."""
+        return hashlib.sha256(f"{self._state.absolute()} {slot}".encode()).hexdigest()[:32]
+
     async def end_previous(self, lock: ProcessLock) -> None:
         """End the program that an earlier bridge left running in this slot."""
         for _ in range(int(self._settings.end_seconds / _POLL_SECONDS) + 1):
@@ -98,19 +107,29 @@ class ProcessStarter:
                 return
             holder = lock.read_holder()
             if holder is not None:
-                _log.warning("ending process group %s, which a killed bridge has left", holder)
+                _log.warning("ending process group %s of a killed bridge", holder)
                 _signal_group(holder, signal.SIGKILL)
             await sleep(self._clock, _POLL_SECONDS)
-        _log.warning("something that an earlier turn started still runs; going on beside it")
+        _log.warning("a process of an earlier turn is still running; continuing")
 
     async def start_process(
-        self, lock: ProcessLock, variables: Mapping[str, str], *, limit: int = _CHUNK
+        self,
+        lock: ProcessLock,
+        variables: Mapping[str, str],
+        *,
+        limit: int = _CHUNK,
+        arguments: Sequence[str] = (),
+        cwd: Path | None = None,
     ) -> asyncio.subprocess.Process:
-        """Start the program, which holds the lock while it runs. Raises ProgramNotStartedError."""
+        """Start the program, which holds the lock while it runs. Raises ProgramNotStartedError.
+
+        `arguments`: further ones of this start."""
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
+                *arguments,
+                cwd=cwd,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
@@ -173,31 +192,51 @@ class ProcessRunner(ProcessStarter):
         """Do nothing: no program runs between turns."""
 
     async def _run_process(self, process: asyncio.subprocess.Process, stdin_data: bytes) -> TurnResult:
-        output, stderr_log = bytearray(), StderrLog(self._settings.error_bytes)
+        output, stderr_log = OutputBuffer(self._settings.output_bytes), StderrLog(self._settings.error_bytes)
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         pipes = asyncio.gather(
             _write_stdin(process.stdin, stdin_data),
-            self._collect_output(process.stdout, output),
+            output.read_stream(process.stdout),
             stderr_log.read_stream(process.stderr),
         )
         try:
             if not await self._clock.wait(self.wait_exited(process), self._settings.turn_seconds):
-                return TurnResult(
-                    _decode_text(output), f"it did not end within {self._settings.turn_seconds:g} seconds"
-                )
+                reason = f"the program did not end within {self._settings.turn_seconds:g} seconds"
+                return TurnResult(output.text, reason)
             # Children may keep the pipes open; the output of the program itself is already in them.
             await self._clock.wait(asyncio.shield(pipes), self._settings.end_seconds)
         finally:
             pipes.cancel()
             await asyncio.gather(pipes, return_exceptions=True)
         if process.returncode:
-            return TurnResult(_decode_text(output), exit_reason(process.returncode, stderr_log.last_line))
-        return TurnResult(_decode_text(output))
+            last_line = stderr_log.last_line or output.last_line(self._settings.error_bytes)
+            return TurnResult(output.text, exit_reason(process.returncode, last_line))
+        return TurnResult(output.text)
 
-    async def _collect_output(self, stream: asyncio.StreamReader, output: bytearray) -> None:
-        """Read all output, and keep at most `output_bytes`."""
+
+class OutputBuffer:
+    """The beginning of a program's output, at most `max_bytes`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept = bytearray()
+        self._size = 0
+
+    async def read_stream(self, stream: asyncio.StreamReader) -> None:
+        """Read until the stream ends."""
         while chunk := await stream.read(_CHUNK):
-            output += chunk[: max(0, self._settings.output_bytes - len(output))]
+            self._kept += chunk[: max(0, self._max_bytes - len(self._kept))]
+            self._size += len(chunk)
+
+    @property
+    def text(self) -> str:
+        """Return the output as message text, without invisible characters and surrounding blanks."""
+        return cut_text(bytes(self._kept), self._size)
+
+    def last_line(self, max_bytes: int) -> str:
+        """Return the last line that was kept, as one line: many programs print their errors there."""
+        lines = self.text.splitlines()
+        return redact(" ".join(lines[-1].encode()[-max_bytes:].decode(errors="ignore").split())) if lines else ""
 
 
 class StderrLog:
@@ -225,7 +264,25 @@ class StderrLog:
         self.last_line = text
         self._lines += 1
         if self._lines <= _MAX_LOGGED_LINES:
-            _log.info("the program says: %s", text)
+            _log.info("the program wrote: %s", text)
+
+
+def end_marked_processes(mark: str) -> int:
+    """End all processes whose environment has this mark; return how many were found.
+
+    Children that a program started in sessions of their own outlive its kill. Only where /proc exists (Linux).
+    """
+    wanted, found = f"{SWEEP_VARIABLE}={mark}".encode(), 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:  # it has ended, or is another user's
+            continue
+        if wanted in variables and int(folder.name) != os.getpid():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(folder.name), signal.SIGKILL)
+                found += 1
+    return found
 
 
 async def _write_stdin(stream: asyncio.StreamWriter, stdin_data: bytes) -> None:
@@ -250,7 +307,11 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 def exit_reason(code: int, last_line: str) -> str:
     """Describe how a program ended, with its last line on standard error."""
-    outcome = f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {_signal_name(-code)}"
+    outcome = (
+        f"the program ended with exit code {code}"
+        if code >= 0
+        else (f"the program was ended by signal {_signal_name(-code)}")
+    )
     return f"{outcome}: {last_line}" if last_line else outcome
 
 
@@ -262,6 +323,22 @@ def _signal_name(number: int) -> str:
         return str(number)
 
 
-def _decode_text(output: bytearray) -> str:
-    """Decode output as message text, without invisible characters and surrounding blanks."""
-    return strip_invisible(output.decode(errors="replace")).strip()
+def cut_text(kept: bytes, size: int) -> str:
+    """Return output as message text. Where it was cut, a whole character is the last, and a line says how much is gone.
+
+    `kept`: its beginning; `size`: its whole length in bytes."""
+    if len(kept) == size:
+        return strip_invisible(kept.decode(errors="replace")).strip()
+    whole = kept[: _end_of_character(kept)]
+    text = strip_invisible(whole.decode(errors="replace")).strip()
+    return f"{text}\n\n… (cut: {size - len(whole):,} more bytes)"
+
+
+def _end_of_character(data: bytes) -> int:
+    """Return the length of data without the beginning of a character at its end."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:  # the first byte of a character
+            width = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) if width <= back else len(data) - back
+    return len(data)

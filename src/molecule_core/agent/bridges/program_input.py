@@ -8,16 +8,17 @@ from pathlib import Path
 from molecule_core.agent import message_format
 from molecule_core.agent.config import WorkspaceConfig
 from molecule_core.agent.sanitize import sanitize_line, strip_invisible
-from molecule_core.tools.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
 from molecule_core.tools.docs import cli_docs
-from molecule_core.wire.protocols import xml
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+from molecule_core.wire.schemas import xml
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.agent_cards import DECIDE_COMMAND, REPLY_COMMAND
+from molecule_core.wire.schemas.inbox import InboxMessage
 
 # Credentials of other workspaces, of a server started from the same shell, and of a person there must not reach the
 # program, which reads untrusted text.
 _WORKSPACE_VARIABLES = ("MOLECULE_WORKSPACES", "MOLECULE_WORKSPACE_TOKEN", "MOLECULE_WORKSPACE_TOKEN_FILE")
 _PERSON_VARIABLES = ("MOLECULE_TOKEN",)
-_SERVER_VARIABLES = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN")
+_SERVER_VARIABLES = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN", "MOLECULE_RUNNER_TOKEN")
 # URLs, which may contain a password.
 _ADDRESS_VARIABLES = ("MOLECULE_DATABASE", "MOLECULE_NATS", "MOLECULE_OTEL_ENDPOINT")
 
@@ -43,22 +44,22 @@ def program_input(message: InboxMessage, *, preamble: bool) -> bytes:
 
 def _answer_hint(message: InboxMessage) -> str:
     """Return how a program with a shell and no tools answers, where the server's instructions do not say it."""
-    if message.intent != "request":
+    if not message.wants_answer:
         return "This program runs behind `molecule bridge`; no answer is expected."
-    if message.kind == APPROVAL_KINDS[0]:
+    if message.kind == MessageKind.APPROVAL_REQUEST:
         return (
-            "This program runs behind `molecule bridge`: what it prints decides nothing; the command "
-            f"`{DECIDE_COMMAND} --json -` does, with the approval_id, revision and action_hash of this message."
+            "This program runs behind `molecule bridge`: printed text does not decide. Decide with the command "
+            f"`{DECIDE_COMMAND} --json -` and the approval_id, revision and action_hash of this message."
         )
-    draft = "what it prints on standard output is the draft of its answer, which a person may still have to send"
+    output = "its standard output is sent as the answer when it ends, unless it has answered by a command"
     handle = sanitize_line(message.reply_handle)
-    command = f"; the command `molecule reply {handle}`, with the text on its standard input, sends one at once"
-    return f"This program runs behind `molecule bridge`: {draft}{command if handle else ''}."
+    command = f". The command `molecule reply {handle}`, with the text on its standard input, sends an answer at once"
+    return f"This program runs behind `molecule bridge`: {output}{command if handle else ''}."
 
 
 def program_environment(inherited: Mapping[str, str], workspace: WorkspaceConfig, state: Path) -> dict[str, str]:
     """Return a program's environment: as which workspace `molecule tool` calls, and its guide."""
-    public_variables = {name: value for name, value in inherited.items() if not _is_secret(name)}
+    public_variables = public_environment(inherited)
     token = (
         {"MOLECULE_WORKSPACE_TOKEN": workspace.token}
         if workspace.token_file is None
@@ -68,6 +69,11 @@ def program_environment(inherited: Mapping[str, str], workspace: WorkspaceConfig
     search_path = [*filter(None, [inherited.get("PATH", os.defpath)]), str(Path(sys.executable).parent)]
     identity = {"WORKSPACE_ID": workspace.id, "PLATFORM_URL": workspace.url, "CONFIGS_DIR": str(state.absolute())}
     return {**public_variables, **token, **identity, "PATH": os.pathsep.join(search_path), "MOLECULE_GUIDE": cli_docs()}
+
+
+def public_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without credentials of Molecule, for programs that read untrusted text."""
+    return {name: value for name, value in inherited.items() if not _is_secret(name)}
 
 
 def _is_secret(name: str) -> bool:

@@ -17,15 +17,16 @@ from molecule_core.agent.bridges.process_runner import (
     ProgramNotStartedError,
     StderrLog,
     TurnResult,
+    cut_text,
     exit_reason,
 )
-from molecule_core.agent.sanitize import sanitize_line, strip_invisible
+from molecule_core.agent.sanitize import sanitize_line
 
 _log = logging.getLogger("molecule.bridge")
 _PREFIX = "MOLECULE_"
 # JSON escapes a byte with six characters at most; the other fields are short.
 _MAX_ESCAPE, _OVERHEAD_BYTES = 6, 4096
-_UNREADABLE_REASON = "it could not be listened to any more"
+_UNREADABLE_REASON = "the output of the program could no longer be read"
 
 
 class StreamRunner(ProcessStarter):
@@ -57,7 +58,7 @@ class StreamRunner(ProcessStarter):
             self._waiting.pop(fields["activity_id"], None)
             answer.cancel()
         await self.close()  # it may still work on something that is no longer wanted
-        return TurnResult(reason=f"it did not answer within {self._settings.turn_seconds:g} seconds")
+        return TurnResult(reason=f"the program did not answer within {self._settings.turn_seconds:g} seconds")
 
     async def _start_process(self, slot: str) -> asyncio.subprocess.Process:
         lock = self.open_lock(f"{slot.rpartition('_')[0]}_stream")
@@ -101,9 +102,9 @@ class StreamRunner(ProcessStarter):
             async for output_line in process.stdout:
                 self._handle_line(output_line)
         except ValueError:
-            reason = "it said a line that is longer than an answer may be"
+            reason = "the program wrote a line longer than an answer may be"
         except Exception as error:  # an internal error must not leave the process running
-            _log.error("the program cannot be listened to any more", exc_info=error)
+            _log.error("the output of the program can no longer be read", exc_info=error)
             reason = _UNREADABLE_REASON
         self._process = None
         await self.end_process(process)
@@ -117,13 +118,14 @@ class StreamRunner(ProcessStarter):
             reply = msgspec.json.decode(output_line)
             answer = self._waiting[reply["activity_id"]]
             text, error = reply.get("text", ""), reply.get("error", "")
+            whole = text.encode(errors="replace")
             result = TurnResult(
-                strip_invisible(text).strip()[: self._settings.output_bytes],
+                cut_text(whole[: self._settings.output_bytes], len(whole)),
                 sanitize_line(error, self._settings.error_bytes),
             )
         except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError, UnicodeError):
             _log.warning(
-                "the program said a line that answers no message: %s",
+                "the program wrote a line that answers no message: %s",
                 sanitize_line(output_line.decode(errors="replace")),
             )
             return

@@ -10,7 +10,8 @@ _log = logging.getLogger("molecule.agent")
 _UNAUTHORIZED, _FORBIDDEN, _UNKNOWN = 401, 403, 404
 _NOT_FOUND = "not_found"
 # These concern the caller: the token is unknown, or is a person's or the admin's where a workspace's is required.
-_CALLER_CODES = frozenset({"credential_not_accepted", "invalid_caller", "role_too_low"})
+_OTHER_WORKSPACE = "token_of_other_workspace"
+_CALLER_CODES = frozenset({"credential_not_accepted", "invalid_caller", "role_too_low", _OTHER_WORKSPACE})
 # Logged at the first, at the third as an error, then rarely: a workspace may be without a credential for days.
 _LOG_ERROR_AT, _LOG_EVERY = 3, 20
 # 300 s: a replaced token is written to its file at once, so a rejection that lasts this long is final.
@@ -21,7 +22,8 @@ AuthListener = Callable[[str], None]
 def is_token_rejected(error: ApiError) -> bool:
     """Return whether a request about the caller's own workspace is rejected because of its token.
 
-    For another workspace's token the server answers 404 `not_found`; a 404 of some other server lacks that code.
+    For another workspace's token the server answers 404 `not_found` where a path names the workspace; a 404 of some
+    other server lacks that code.
     """
     unknown = error.status == _UNKNOWN and error.code == _NOT_FOUND
     return unknown or error.status in (_UNAUTHORIZED, _FORBIDDEN)
@@ -34,9 +36,9 @@ def is_caller_rejected(error: ApiError) -> bool:
 
 def describe_auth_error(error: ApiError, whose: str = "its") -> str:
     """Describe what is wrong with the token, for people and models."""
-    if error.status == _UNKNOWN:
-        return f"{whose} token is another workspace's, or there is no such workspace ({error})"
-    return f"the server does not take {whose} token ({error})"
+    if error.status == _UNKNOWN or error.code == _OTHER_WORKSPACE:
+        return f"{whose} token belongs to another workspace, or the workspace does not exist ({error})"
+    return f"the server rejected {whose} token ({error})"
 
 
 async def is_workspace_inaccessible(error: ApiError, api: ApiClient, workspace_id: str) -> bool:
@@ -102,6 +104,6 @@ class AuthFailures:
         """Record a rejected heartbeat."""
         self._heartbeat_failures += 1
         if self._heartbeat_failures == 1:
-            _log.warning("workspace %s: a heartbeat was refused (%s)", self._id, error)
+            _log.warning("workspace %s: a heartbeat was rejected (%s)", self._id, error)
         elif self._heartbeat_failures == _LOG_ERROR_AT or self._heartbeat_failures % _LOG_EVERY == 0:
-            _log.error("workspace %s: %s heartbeats were refused (%s)", self._id, self._heartbeat_failures, error)
+            _log.error("workspace %s: %s heartbeats were rejected (%s)", self._id, self._heartbeat_failures, error)

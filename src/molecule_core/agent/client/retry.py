@@ -98,7 +98,7 @@ def to_tool_error(error: ApiError, *, is_token_renewable: bool = False) -> ToolE
 def unreachable_error(error: NoAnswerError) -> ToolError:
     """Return the error for a server that did not answer, for a model."""
     return ToolError(
-        f"the server did not answer ({sanitize_line(str(error))}); whether it did what you asked is not known. "
-        "Call again with the same arguments in a moment: an answer to a message is not sent twice.",
+        f"the server did not answer ({sanitize_line(str(error))}). It is unknown whether the call took effect. Call "
+        "the tool again in a moment with the same arguments: an answer to a message is not sent twice.",
         NO_ANSWER_CODE,
     )

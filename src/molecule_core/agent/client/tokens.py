@@ -18,7 +18,7 @@ class TokenRegistry:
         """Add a workspace's token. Raises ValueError if it has a different one; use `rotate` to replace it."""
         with self._lock:
             if self._tokens.get(workspace_id, token) != token:
-                raise ValueError(f"workspace {workspace_id} has a token already")
+                raise ValueError(f"workspace {workspace_id} already has a token")
             self._tokens = {**self._tokens, workspace_id: token}
 
     def rotate(self, workspace_id: str, token: str) -> None:

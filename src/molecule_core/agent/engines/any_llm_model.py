@@ -3,11 +3,14 @@
 The library's own retries are disabled: the engine decides when to retry.
 """
 
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from molecule_core.agent.engines.chat_encoding import to_chat_messages
+from msgspec.structs import replace
+
+from molecule_core.agent.engines.chat_encoding import INCOMING_TOOL, to_chat_messages
 from molecule_core.agent.engines.models import (
     ModelError,
     ModelEvent,
@@ -20,13 +23,16 @@ from molecule_core.agent.engines.models import (
     TextDelta,
 )
 from molecule_core.agent.sanitize import sanitize_line
+from molecule_core.common.extras import install_advice
 from molecule_core.common.logs import redact, register_secret
 
-_INSTALL = "install the extra: pip install 'molecule-core[models]'"
+_log = logging.getLogger("molecule.engine")
+_INSTALL = install_advice("models")
 # These cache the prompt up to the last message only if a request asks for it.
 _CACHE_CONTROL_PROVIDERS = ("anthropic", "azureanthropic", "vertexaianthropic")
 # The same providers require a length limit for answers; all their models allow this one.
 _DEFAULT_MAX_TOKENS = 8192
+_INCOMING_DESCRIPTION = "Messages of other agents arrive as results of this tool. It cannot be called."
 _SERVER_ERROR, _TIMEOUT, _CONFLICT, _TOO_MANY = 500, 408, 409, 429
 _SECONDS = re.compile(r"\d+(\.\d+)?")
 
@@ -45,6 +51,8 @@ class AnyLlmModel:
         """Open a client of the provider. Raises ModelUnavailableError."""
         self._provider = provider.lower()
         self._max_output_tokens = max_output_tokens
+        self._without_images: set[str] = set()
+        """Models that have refused images."""
         self._library = _load_library()
         self._client = _open_client(self._library, self._provider, key, base_url)
         api_key = getattr(getattr(self._client, "client", None), "api_key", None)
@@ -53,7 +61,26 @@ class AnyLlmModel:
             register_secret(api_key)
 
     async def sample(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Yield the model's answer in pieces. Raises ModelError."""
+        """Yield the model's answer in pieces. Raises ModelError.
+
+        A model that refuses a request with images gets it without them, and no images from then on."""
+        if request.model in self._without_images:
+            request = replace(request, images={})
+        has_begun = False
+        try:
+            async for event in self._sample_once(request):
+                has_begun = True
+                yield event
+            return
+        except ModelError as error:
+            if not request.images or has_begun or error.retryable or error.too_long:
+                raise
+            _log.warning("model %s gets no images: %s", request.model, error.text)
+        self._without_images.add(request.model)
+        async for event in self._sample_once(replace(request, images={})):
+            yield event
+
+    async def _sample_once(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         calls = _CallBuilder()
         reason = ""
         try:
@@ -72,20 +99,22 @@ class AnyLlmModel:
         for call in calls.complete_calls():
             yield call
         if not reason:
-            raise ModelError("the model's answer broke off", retryable=True)
+            raise ModelError("the model's answer is incomplete", retryable=True)
         yield StreamEnd(reason)
 
     def _request_params(self, request: ModelRequest) -> dict[str, Any]:
         params: dict[str, Any] = {
             "model": request.model,
-            "messages": to_chat_messages(request.items),
+            "messages": to_chat_messages(request.items, request.images),
             "stream": True,
             "max_tokens": self._max_output_tokens,
             "reasoning_effort": request.effort or "auto",
         }
-        if request.tools:
-            params["tools"] = [_tool_definition(each.name, each.description, each.schema) for each in request.tools]
-            params["tool_choice"] = None if request.may_call else "none"
+        tools = [_tool_definition(each.name, each.description, each.schema) for each in request.tools]
+        has_calls = any(each.get("tool_calls") for each in params["messages"])
+        if tools or has_calls:  # Anthropic refuses results of tools in a request without any tool
+            params["tools"] = tools or [_tool_definition(INCOMING_TOOL, _INCOMING_DESCRIPTION, {"type": "object"})]
+            params["tool_choice"] = None if tools and request.may_call else "none"
         if self._client.PROMPT_CACHE_KEY_SUPPORT != "unsupported" and request.cache_key:
             params["prompt_cache_key"] = request.cache_key
         if self._provider in _CACHE_CONTROL_PROVIDERS:
@@ -116,19 +145,19 @@ def _open_client(library: Any, provider: str, key: str | None, base_url: str | N
         return _create_client(library, provider, key, base_url)
     except errors.MissingApiKeyError as error:
         raise ModelUnavailableError(
-            f"{sanitize_line(redact(str(error)), 300)}. Or name another variable with api_key_env"
+            f"{sanitize_line(redact(str(error)), 300)}. Or set api_key_env to another variable"
         ) from None
     except errors.UnsupportedProviderError:
         raise ModelUnavailableError(
-            f"no provider is called {sanitize_line(provider)!r}; a server that speaks like OpenAI's needs base_url"
+            f"provider {sanitize_line(provider)!r} not found; for a server with an OpenAI-compatible API, set base_url"
         ) from None
     except errors.AnyLLMError as error:  # an invalid URL, or a setting that this provider also requires
         raise ModelUnavailableError(
-            f"{sanitize_line(provider)} cannot be used as it is set: {_error_text(error)}"
+            f"provider {sanitize_line(provider)} is not configured correctly: {_error_text(error)}"
         ) from None
     except ImportError as error:
         raise ModelUnavailableError(
-            f"{provider} needs more than is installed: {sanitize_line(str(error), 300)}"
+            f"provider {provider} needs libraries that are not installed: {sanitize_line(str(error), 300)}"
         ) from None
 
 

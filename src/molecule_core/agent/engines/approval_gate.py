@@ -21,13 +21,13 @@ from molecule_core.tools.runners.message_tools import idempotency_headers
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.schemas.approvals import RequestApprovalArguments
 from molecule_core.tools.spec import APPROVAL_ARGUMENT, ToolError
-from molecule_core.wire.schemas.approvals import ApprovalRule
+from molecule_core.wire.schemas.approvals import ApprovalRule, ApprovalStatus
 
 ACTION_PREFIX = "call:"
 """Prefix of the action of a tool call; the tool's name follows."""
 TOOL_PREFIX = "tool:"
 """Alternative prefix in rules, used by the server's own approval rules; both spellings apply."""
-UNGATED_TOOLS = ("request_approval", "decide_approval")
+_EXEMPT_TOOLS = ("request_approval", "decide_approval")
 """Tools exempt from the agent's own rules: they request and decide approvals."""
 _APPROVAL_USED = "approval_used"
 _HISTORY_LIMIT = 100
@@ -82,11 +82,11 @@ class ToolApprovalGate:
             finally:
                 await set_waiting(False)
         except ToolError as error:
-            return ToolOutput(f"not done: {call.tool} needs an approval, which could not be had: {error.text}", True)
+            return ToolOutput(f"not done: {call.tool} needs an approval, but requesting it failed: {error.text}", True)
 
     async def _rule_for(self, call: ThreadToolCall, rules: Sequence[ApprovalRule]) -> ApprovalRule | None:
         """Return the first rule that stops a call."""
-        if call.tool in UNGATED_TOOLS:
+        if call.tool in _EXEMPT_TOOLS:
             return None
         names, cost = (f"{ACTION_PREFIX}{call.tool}", f"{TOOL_PREFIX}{call.tool}"), _cost(call.arguments)
         for rule in rules:
@@ -110,7 +110,7 @@ class ToolApprovalGate:
         plain_call = replace(call, arguments=arguments)
         named_approval = await self._find_named_approval(str(named_id), plain_call) if named_id else None
         approval = named_approval or await self._request_approval(plain_call, rule)
-        if approval.status != "approved":
+        if approval.status != ApprovalStatus.APPROVED:
             return ToolOutput(_stopped_text(call.tool, approval), True)
         try:
             path = approval_tools.approval_path(self._workspace_id, approval.approval_id, "use")
@@ -136,7 +136,7 @@ class ToolApprovalGate:
         cost = _cost(call.arguments)
         arguments = RequestApprovalArguments(
             action=f"{ACTION_PREFIX}{call.tool}",
-            reason=f"The agent wants to call {call.tool}. A rule of its own says that this needs an approval"
+            reason=f"The agent wants to call {call.tool}. One of its own rules requires an approval"
             + (f": {sanitize_line(rule.note, 300)}" if rule.note else "."),
             details=_action_details(call),
             cost=UNSET if cost is None else cost,
@@ -184,24 +184,27 @@ def _approved_call(call: ThreadToolCall, approval: approval_tools.ApprovalSummar
     arguments = approval.details.get("arguments")
     if approval.details.get("tool") != call.tool or not isinstance(arguments, dict):
         return ToolOutput(
-            "not done: it was approved in a form that is no call of this tool. Say so to whoever asked.", True
+            "not done: the approval changed the call into something that is not a call of this tool. Report this to "
+            "the requester.",
+            True,
         )
     return replace(call, arguments=arguments)
 
 
 def _stopped_text(tool: str, approval: approval_tools.ApprovalSummary) -> str:
     decision_note = (
-        f" They say: {sanitize_line(approval.decided.note, 500)}"
+        f" The approver's comment: {sanitize_line(approval.decided.note, 500)}"
         if approval.decided is not None and approval.decided.note
         else ""
     )
     if approval_tools.is_open(approval):
         return (
-            f"not done: {tool} needs an approval ({approval.approval_id}), which is asked for. The decision comes as a "
-            f"message; if it is approved, call {tool} again with the very same arguments and {APPROVAL_ARGUMENT} "
-            f'"{approval.approval_id}". Do nothing of it until then.{decision_note}'
+            f"not done: {tool} needs an approval ({approval.approval_id}), which was requested. The decision arrives "
+            f"as a message. If it is approved, repeat the same call of {tool} with the same arguments and "
+            f'{APPROVAL_ARGUMENT} "{approval.approval_id}". Until then, do not perform any part of '
+            f"it.{decision_note}"
         )
-    return f"not done: the approval for {tool} was {approval.status}. Do not try it in another way.{decision_note}"
+    return f"not done: the approval for {tool} is {approval.status}. Do not try another way.{decision_note}"
 
 
 def edited_note(original: ThreadToolCall, executed: ThreadToolCall) -> str:
@@ -213,4 +216,4 @@ def edited_note(original: ThreadToolCall, executed: ThreadToolCall) -> str:
         own_arguments = {name: value for name, value in own_arguments.items() if name != APPROVAL_ARGUMENT}
     if own_arguments == executed.arguments:
         return ""
-    return f"(approved with other arguments, which were used: {msgspec.json.encode(executed.arguments).decode()})\n"
+    return f"(approved and executed with changed arguments: {msgspec.json.encode(executed.arguments).decode()})\n"

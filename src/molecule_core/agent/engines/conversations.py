@@ -13,23 +13,20 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.inbox import InboxMessage
 
 _MAX_PENDING = 1000
 _PENDING_ID_MEMBERS = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
 """Tools whose result may arrive later as a message, and the member of their output that identifies it."""
-_, DECISION_KIND = APPROVAL_KINDS
-"""Kind of the message that carries a decision."""
-SYSTEM_KIND = "system"
-"""Kind of messages of the platform itself; they are from no person and end no wait for others."""
 
 
 def conversation_name(message: InboxMessage) -> str:
     """Return the name of the conversation of a message."""
-    if message.kind == "delegation" and message.delegation_id:
+    if message.kind == MessageKind.DELEGATION and message.delegation_id:
         return f"task:{message.delegation_id}"
-    if message.kind == SYSTEM_KIND:
-        return f"task:{message.delegation_id}" if message.delegation_id else SYSTEM_KIND
+    if message.kind == MessageKind.SYSTEM:
+        return f"task:{message.delegation_id}" if message.delegation_id else "system"
     if message.peer_id:
         return f"peer:{message.peer_id}"
     return "person"
@@ -37,9 +34,9 @@ def conversation_name(message: InboxMessage) -> str:
 
 def awaited_id_of(message: InboxMessage) -> str:
     """Return the id of the request that a message is the result of; empty if no thread requested it."""
-    if message.kind == "delegation_result" and message.delegation_id:
+    if message.kind == MessageKind.DELEGATION_RESULT and message.delegation_id:
         return message.delegation_id
-    if message.kind == DECISION_KIND and message.approval_id:
+    if message.kind == MessageKind.APPROVAL_DECISION and message.approval_id:
         return message.approval_id
     return ""
 

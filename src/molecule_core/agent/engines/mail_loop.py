@@ -11,11 +11,12 @@ from typing import Any
 
 from molecule_core.agent.engines import texts
 from molecule_core.agent.engines.approval_cache import DecisionCache
-from molecule_core.agent.engines.conversations import DECISION_KIND, Conversations, awaited_id_of, conversation_name
+from molecule_core.agent.engines.conversations import Conversations, awaited_id_of, conversation_name
 from molecule_core.agent.engines.retry import PersistentRetry, is_budget_spent
+from molecule_core.agent.engines.turn_driver import REMINDER_SUFFIX
 from molecule_core.agent.engines.turn_planner import EndStep
 from molecule_core.agent.mailbox.cursors import LeaderFenced
-from molecule_core.agent.mailbox.drafts import DraftReporter, is_waiting_for_approval
+from molecule_core.agent.mailbox.drafts import SILENT_TEXT, DraftReporter, is_answered, is_waiting_for_approval
 from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
 from molecule_core.agent.mailbox.membership import Membership
 from molecule_core.agent.message_format import message_fields, plain_text
@@ -23,7 +24,8 @@ from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 from molecule_core.client.api import ApiError, expect_member
 from molecule_core.client.threads import EngineThread, ThreadsClient
 from molecule_core.common.clock import yield_to_others
-from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas import xml
+from molecule_core.wire.schemas.activity import Intent, MessageKind
 from molecule_core.wire.schemas.inbox import InboxMessage
 from molecule_core.wire.schemas.threads import TurnResponse
 
@@ -31,6 +33,7 @@ _log = logging.getLogger("molecule.engine")
 _FIRST_POLL_SECONDS, _POLL_SECONDS = 0.5, 20.0
 _MAX_ROUNDS, _MAX_KNOWN_ENDS = 100, 1000
 _MAX_NAME = 100
+STEER = "steer"
 _CLOSED, _ID_REUSED = "thread_closed", "message_id_reused"
 
 
@@ -100,14 +103,14 @@ class MailLoop:
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
 
     def _start_entry(self, entry: InboxEntry) -> None:
-        entry.is_shown = True  # the heartbeat counts it as an active task
+        self._inbox.mark_shown(entry)  # the heartbeat counts it as an active task
         self._busy[entry.key] = asyncio.create_task(self._handle_entry(entry))
 
     # -- one message ---------------------------------------------------------------------------------------------------
 
     async def _handle_entry(self, entry: InboxEntry) -> None:
         message = entry.message
-        if message.intent == "ack" or await self._is_known_decision(message):
+        if message.intent == Intent.ACK or await self._is_known_decision(message):
             await self._ack_entry(entry)
             return
         try:
@@ -118,10 +121,12 @@ class MailLoop:
             else:
                 known = None
             end = known or await self._wait_for_end(thread_id, accepted.turn_id)
-            await self._report_end(entry, end)
+            await self._report_end(entry, end, await self._answered_id(message, thread_id, accepted.turn_id))
         except ApiError as error:
-            _log.error("message %s cannot be worked on: %s", message.activity_id, sanitize_line(str(error), 300))
-            await self._report_failure(message, f"it could not be given to a thread: {sanitize_line(str(error), 300)}")
+            _log.error("message %s cannot be processed: %s", message.activity_id, sanitize_line(str(error), 300))
+            await self._report_failure(
+                message, f"the message could not be assigned to a thread: {sanitize_line(str(error), 300)}"
+            )
         await self._ack_entry(entry)
 
     async def _is_known_decision(self, message: InboxMessage) -> bool:
@@ -129,7 +134,7 @@ class MailLoop:
 
         Messages with intent `ack` start no turn either: two agents would thank each other forever.
         """
-        is_decision = message.kind == DECISION_KIND and message.intent != "request"
+        is_decision = message.kind == MessageKind.APPROVAL_DECISION and not message.wants_answer
         return is_decision and await self._decisions.was_delivered(message.approval_id)
 
     async def _accept_message(self, message: InboxMessage) -> tuple[str, TurnResponse]:
@@ -140,7 +145,9 @@ class MailLoop:
                 return awaiting_thread, await self._ensure_turn(awaiting_thread, message)
             except ApiError as error:
                 _log.info(
-                    "thread %s does not take what it waited for: %s", awaiting_thread, sanitize_line(str(error), 300)
+                    "thread %s rejected the result that it waited for: %s",
+                    awaiting_thread,
+                    sanitize_line(str(error), 300),
                 )
         conversation = conversation_name(message)
         for _ in range(_MAX_ROUNDS):
@@ -161,7 +168,7 @@ class MailLoop:
         return self._max_tokens is not None and thread.tokens_used >= self._max_tokens
 
     async def _ensure_turn(self, thread_id: str, message: InboxMessage) -> TurnResponse:
-        """Start a turn of its own for each message of a conversation, since each has its own answer."""
+        """Start a turn of its own for a message, which has its own answer, unless a person wants it to be read now."""
         return await self._retry.retry_call(lambda: ensure_turn(self._threads, thread_id, message))
 
     async def _wait_for_end(self, thread_id: str, turn_id: str) -> EndStep:
@@ -182,26 +189,39 @@ class MailLoop:
 
     # -- reports to the server -----------------------------------------------------------------------------------------
 
-    async def _report_end(self, entry: InboxEntry, end: EndStep) -> None:
-        """Report the final text as a draft answer, or a failure in the agent's own log. Raises ApiError.
+    async def _answered_id(self, message: InboxMessage, thread_id: str, turn_id: str) -> str:
+        """Return the message that a turn answers: of a message that joined a running turn, the one that began it."""
+        if message.when != STEER:
+            return message.activity_id
+        key = await self._retry.retry_call(lambda: _find_key_of_turn(self._threads, thread_id, turn_id))
+        return message.activity_id if key is None else key.removesuffix(REMINDER_SUFFIX)
 
-        The server decides whether an answer is due and whether the draft is sent at once.
+    async def _report_end(self, entry: InboxEntry, end: EndStep, answered_id: str) -> None:
+        """Report the final text as the answer, or a failure in the agent's own log. Raises ApiError.
+
+        The server decides whether an answer is due. `answered_id`: the message that the text answers; the entry's own
+        message is answered with it.
         """
         message = entry.message
         if end.status != "completed":
             await self._report_failure(message, end.error or "the turn was interrupted")
-        elif end.final and end.final.strip() and message.intent == "request":
+        elif end.final and end.final.strip() and message.wants_answer:
             try:
-                await self._post_draft(message.activity_id, strip_invisible(end.final).strip())
+                covers = [message.activity_id] if answered_id != message.activity_id else []
+                await self._post_draft(answered_id, strip_invisible(end.final).strip(), covers)
             except ApiError as error:
-                await self._report_failure(message, f"its answer was not taken: {sanitize_line(str(error), 300)}")
+                await self._report_failure(message, f"the answer was rejected: {sanitize_line(str(error), 300)}")
+        elif message.wants_answer and not await self._retry.retry_call(
+            lambda: is_answered(self._membership, message.activity_id)
+        ):
+            await self._report_failure(message, SILENT_TEXT)
 
-    async def _post_draft(self, activity_id: str, text: str) -> None:
-        """Post a draft; while an approval rule blocks it, retry until the decision. Raises ApiError."""
+    async def _post_draft(self, activity_id: str, text: str, covers: list[str]) -> None:
+        """Post an answer; while an approval rule blocks it, retry until the decision. Raises ApiError."""
         seconds = _FIRST_POLL_SECONDS
         while True:
             try:
-                await self._retry.retry_call(lambda: self._drafts.post_draft(activity_id, text))
+                await self._retry.retry_call(lambda: self._drafts.post_draft(activity_id, text, covers))
                 return
             except ApiError as error:
                 if not is_waiting_for_approval(error):
@@ -223,7 +243,7 @@ class MailLoop:
             await self._retry.retry_call(lambda: self._post_log_entry(path, entry))
         except ApiError as error:
             _log.warning(
-                "the server does not take what became of %s: %s", message.activity_id, sanitize_line(str(error), 300)
+                "the server rejected the outcome of %s: %s", message.activity_id, sanitize_line(str(error), 300)
             )
 
     async def _post_log_entry(self, path: str, entry: dict[str, Any]) -> None:
@@ -237,12 +257,12 @@ class MailLoop:
         try:
             await self._membership.ack_message(id_, max([entry.message.attempt, *attempts]))
         except LeaderFenced:
-            _log.warning("message %s may come once more: another process leads now", id_)
+            _log.warning("message %s may be delivered again: another process is the leader now", id_)
 
 
 def turn_key(message: InboxMessage) -> str:
     """Return the key of a message's turn. A reminder has another one: the first turn did not answer the message."""
-    return f"{message.activity_id}:reminder" if message.reminder else message.activity_id
+    return f"{message.activity_id}{REMINDER_SUFFIX}" if message.reminder else message.activity_id
 
 
 def turn_input(message: InboxMessage) -> list[dict[str, Any]]:
@@ -291,12 +311,25 @@ async def ensure_turn(threads: ThreadsClient, thread_id: str, message: InboxMess
     """
     key = turn_key(message)
     try:
-        return await threads.start_turn(thread_id, turn_input(message), key=key, mode="queue")
+        mode = "auto" if message.when == STEER else "queue"
+        return await threads.start_turn(thread_id, turn_input(message), key=key, mode=mode)
     except ApiError as error:
         known = await _find_turn_by_key(threads, thread_id, key) if error.code == _ID_REUSED else None
         if known is None:
             raise
         return known
+
+
+async def _find_key_of_turn(threads: ThreadsClient, thread_id: str, turn_id: str) -> str | None:
+    """Return the key of the input that began a turn; None if it had none, or is no longer kept."""
+    after = 0
+    while log_entries := await threads.list_entries(thread_id, after=after):
+        for each in log_entries:
+            if each.type == "turn_accepted" and each.entry.get("turn_id") == turn_id:
+                key = each.entry.get("key")
+                return key if isinstance(key, str) else None
+        after = log_entries[-1].ordinal
+    return None
 
 
 async def _find_turn_by_key(threads: ThreadsClient, thread_id: str, key: str) -> TurnResponse | None:

@@ -36,7 +36,7 @@ class ModelFactory:
             provider, name = self._default_provider, full_name
         if not provider or not name:
             raise ModelUnavailableError(
-                f"the model {sanitize_line(full_name)!r} is not of the form provider:model, such as openai:gpt-5"
+                f"the model {sanitize_line(full_name)!r} must have the form provider:model, for example openai:gpt-5"
             )
         cache_key = f"{provider}:{name}" if provider == SCRIPTED_PROVIDER else provider
         if cache_key not in self._models:

@@ -4,7 +4,7 @@ A model is shown exactly the model context of a thread as the server returns it,
 loaded when needed.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -23,11 +23,18 @@ class ToolDefinition(Struct, frozen=True):
     schema: dict[str, Any]
 
 
+class ImageData(Struct, frozen=True):
+    """An image. `data`: Base64."""
+
+    mime_type: str
+    data: str
+
+
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One sampling request.
 
     `cache_key`: equal for all requests of a thread, for providers that cache prompts by it. `may_call`: whether tools
-    may be called this time.
+    may be called this time. `images`: the images that items have read, by the items' ids.
     """
 
     model: str
@@ -36,6 +43,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     effort: str | None = None
     cache_key: str = ""
     may_call: bool = True
+    images: Mapping[str, ImageData] = {}
 
 
 class TextDelta(Struct, frozen=True):

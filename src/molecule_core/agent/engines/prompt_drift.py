@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from molecule_core.agent.prompt.assembly import Prompt
-from molecule_core.agent.prompt.texts import DELEGATION_FAILED
 from molecule_core.client.threads import EngineThread
+from molecule_core.tools.host_context import DELEGATION_FAILED
 from molecule_core.wire.schemas.threads import ModelContextItem
 
 ORIGIN_PREFIX = "prompt:"
@@ -20,12 +20,13 @@ _MAX_BYTES = 12_000
 _PEER = re.compile(r'^<peer id="([^"]*)"', re.MULTILINE)
 _NAME = re.compile(r'^<peer id="([^"]*)"[^\n]*\nname: ([^\n]*)', re.MULTILINE)
 _HEADING = re.compile(r"^## (.{1,100})$", re.MULTILINE)
-_ONLY_REMOVED = "some of it is over, and nothing is new; your tools tell how things are."
+_CLOSING_HEADING = _HEADING.findall(DELEGATION_FAILED)
+_ONLY_REMOVED = "some of them are no longer valid, and there are no new ones. Use your tools for the current state."
 _HEAD = "peers changed: "
-_UNCHANGED = "peers changed: everything is again as your instructions say; what notes before this one said is over."
+_UNCHANGED = "peers changed: your original instructions are valid again in full. Ignore earlier notes like this one."
 _CHANGED_INTRO = (
-    "what you were told at the beginning of this conversation has changed since. Compared with it, this is so now "
-    "(notes like this before it are over; all else stands):"
+    "your instructions have changed since the beginning of this conversation. These are the differences (ignore "
+    "earlier notes like this one; everything else is still valid):"
 )
 
 
@@ -40,7 +41,7 @@ def drift_note(thread: EngineThread, items: Sequence[ModelContextItem], prompt: 
     A base that is no prompt of the platform (an override, a role, a review) is not compared.
     """
     base = thread.base_instructions
-    if not base.rstrip().endswith(DELEGATION_FAILED.rstrip()):
+    if _HEADING.findall(base)[-1:] != _CLOSING_HEADING:  # not its text, which differs between versions
         return None
     current_hash = text_hash(prompt.text)
     notes = [each.origin for each in items if each.type == NOTE and each.origin.startswith(ORIGIN_PREFIX)]
@@ -58,9 +59,9 @@ def describe_drift(base: str, prompt: Prompt) -> str:
     new = [each.text for each in prompt.sections if each.text not in base]
     names = dict(_NAME.findall(base))
     peer_ids = set(_PEER.findall(prompt.text))
-    removed = [f"- {name} ({id_}) is no longer among your peers" for id_, name in names.items() if id_ not in peer_ids]
+    removed = [f"- {name} ({id_}) is no longer one of your peers" for id_, name in names.items() if id_ not in peer_ids]
     headings = set(_HEADING.findall(prompt.text))
-    removed += [f"- what stands under “{each}” is over" for each in _HEADING.findall(base) if each not in headings]
+    removed += [f"- the section “{each}” is no longer valid" for each in _HEADING.findall(base) if each not in headings]
     shown, left_out = _truncate("\n\n".join((*removed, *new)) or _ONLY_REMOVED)
     return f"{_HEAD}{_CHANGED_INTRO}\n\n{shown}{left_out}"
 
@@ -69,4 +70,4 @@ def _truncate(text: str) -> tuple[str, str]:
     whole = text.encode()
     if len(whole) <= _MAX_BYTES:
         return text, ""
-    return whole[:_MAX_BYTES].decode(errors="ignore"), "\n\n(more has changed; list_peers tells all peers)"
+    return whole[:_MAX_BYTES].decode(errors="ignore"), "\n\n(more has changed; list_peers lists all peers)"

@@ -89,9 +89,9 @@ class PersistentRetry:
             return
         try:
             if not await self._clock.wait(work, _SHUTDOWN_SECONDS):
-                _log.info("the server does not answer; what was to be said at the end is left out")
+                _log.info("the server does not answer; the final report is dropped")
         except Exception as error:
-            _log.info("what was to be said at the end is left out: %s", sanitize_line(str(error), 300))
+            _log.info("the final report is dropped: %s", sanitize_line(str(error), 300))
 
     async def completes_within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
         """Return whether a task completes within `seconds`; it keeps running if not."""

@@ -29,20 +29,25 @@ from molecule_core.agent.engines.sampler import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.toolbox import ThreadToolCall, Toolbox
 from molecule_core.agent.engines.turn_driver import REQUEST_APPROVAL, DriverDependencies, TurnDriver
+from molecule_core.agent.engines.vendor_limit import LimitMemory, VendorLimit
 from molecule_core.agent.host.runtime import AgentRuntime
+from molecule_core.agent.live.reporter import LiveReporter
 from molecule_core.agent.mailbox.membership import REMOVED_CODE, Membership
 from molecule_core.agent.prompt.assembly import Prompt
-from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
+from molecule_core.agent.prompt.home import read_home
+from molecule_core.agent.prompt.loader import PARENT_VARIABLE, PromptLoader, PromptServerError
 from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.client.api import ApiError
 from molecule_core.client.threads import ThreadsClient
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
+from molecule_core.common.settings import environment
 from molecule_core.common.version import VERSION
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
 from molecule_core.tools.runners import collaboration_tools
 from molecule_core.tools.runners.collaboration_tools import CollabCaller
+from molecule_core.tools.runners.file_tools import FILES_FOLDER
 from molecule_core.tools.runners.requester import RetryingRequester
 from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, ToolSpec
 
@@ -61,7 +66,7 @@ async def run_agent(
     """
     if len(config.workspaces) != 1:
         ids = ", ".join(workspace.id for workspace in config.workspaces)
-        raise ConfigurationError(f"an agent of one folder sits in one workspace, and there are several: {ids}")
+        raise ConfigurationError(f"an agent folder serves one workspace, but several are configured: {ids}")
     agent = EngineAgent(config, read_run_config(folder), folder, environ)
     agent.check_model()
     loop = asyncio.get_running_loop()
@@ -78,6 +83,7 @@ class EngineAgent:
     def __init__(self, config: Configuration, run_config: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
         self._config = run_config
         self._folder = folder
+        self._skills = _card_skills(folder)
         self._clock = clock = SystemClock()
         self._randomness = randomness = SystemRandomness()
         ids = IdGenerator(clock, randomness)
@@ -112,10 +118,12 @@ class EngineAgent:
             on_pending=self._conversations.expect_result,
             decisions=self._decisions,
         )
+        self._limit = VendorLimit(self._membership, LimitMemory(), self._retry, clock)
         sampler = Sampler(
             clock=clock,
             ids=ids,
             randomness=randomness,
+            limit=self._limit,
             tries=run_config.tries,
             seconds=run_config.sampling_seconds,
             parallel=run_config.parallel,
@@ -130,8 +138,18 @@ class EngineAgent:
             max_tokens=run_config.budget.thread,
             settings={"model": run_config.model, **({"effort": run_config.effort} if run_config.effort else {})},
         )
+        self._live = LiveReporter(self._membership, clock, config.settings)
         deps = DriverDependencies(
-            self._threads, self._model_factory, sampler, self._toolbox, self._gate, self._retry, ids, run_config
+            self._threads,
+            self._model_factory,
+            sampler,
+            self._toolbox,
+            self._gate,
+            self._retry,
+            ids,
+            run_config,
+            self._live,
+            config.state.absolute() / FILES_FOLDER,
         )
         self._owner = _load_owner(config.state, ids)
         driver = TurnDriver(deps, self._owner, prompt=lambda: self._prompt, on_end=self._mail_loop.record_end)
@@ -165,6 +183,7 @@ class EngineAgent:
         for each in ending_tasks:
             each.cancel()
         await asyncio.gather(*ending_tasks, return_exceptions=True)
+        await self._live.close()
         await self._runtime.stop()
         await self._model_factory.close()
         return code
@@ -176,7 +195,7 @@ class EngineAgent:
         if isinstance(error, ApiError) and error.code == REMOVED_CODE:
             self._on_lost(f"workspace {self._membership.id} was removed by its operator")
         elif error is not None:
-            _log.error("the agent cannot go on", exc_info=error)
+            _log.error("the agent cannot continue", exc_info=error)
         self.request_exit(EXIT_STOPPED if error is None else EXIT_FAILED)
 
     def _on_lost(self, text: str) -> None:
@@ -189,18 +208,39 @@ class EngineAgent:
         return await is_workspace_inaccessible(error, self._membership.api(), self._membership.id)
 
     def _card(self) -> dict[str, Any]:
-        fields = {"name": self._config.name, "description": self._config.description}
+        fields = {"name": self._config.name, "description": self._config.description, "skills": self._skills}
         return {name: value for name, value in fields.items() if value}
+
+    async def _publish_skills(self) -> None:
+        """Update the skills on the agent's card if its files have changed."""
+        skills = _card_skills(self._folder)
+        if skills == self._skills:
+            return
+        self._skills = skills
+        card = {**(self._membership.card or self._card()), "skills": skills}
+        if self._membership.card is not None:
+            self._membership.set_card(card)
+        body = {"workspace_id": self._membership.id, "agent_card": card}
+        try:
+            await self._retry.retry_call(lambda: self._membership.api().post("/registry/update-card", body))
+        except ApiError as error:
+            _log.warning("the skills could not be published: %s", sanitize_line(str(error), 300))
 
     # -- the prompt ----------------------------------------------------------------------------------------------------
 
     async def _keep_prompt(self) -> None:
         """Keep the prompt current and reported to the server."""
         await self._until_leading()
-        loader = PromptLoader(self._membership.requester, self._membership.id, clock=self._clock)
+        loader = PromptLoader(
+            self._membership.requester,
+            self._membership.id,
+            clock=self._clock,
+            expected_parent=environment().get(PARENT_VARIABLE, "").strip(),
+        )
 
         async def handle_update(update: PromptUpdate) -> None:
             self._read_rules()
+            await self._publish_skills()
             await self._report_prompt(loader, update)
             self._prompt = update.prompt
             self._prompt_reported.set()
@@ -213,6 +253,7 @@ class EngineAgent:
             on_warning=lambda text: _log.warning("%s", sanitize_line(text, 500)),
             clock=self._clock,
             randomness=self._randomness,
+            tools=self._toolbox.names,
         )
         await rebuilder.run()
 
@@ -221,7 +262,7 @@ class EngineAgent:
         try:
             self._gate.rules = list(read_run_config(self._folder).approval_rules)
         except ConfigurationError as error:
-            _log.warning("the approval rules stay as they were: %s", error)
+            _log.warning("the approval rules could not be updated: %s", error)
 
     async def _report_prompt(self, loader: PromptLoader, new: PromptUpdate) -> None:
         """Report the prompt, and retry until the server has it: threads start with the last reported prompt."""
@@ -234,7 +275,7 @@ class EngineAgent:
                 await loader.report_prompt(build)
                 return
             except PromptServerError as error:
-                _log.warning("the server does not know the prompt yet: %s", error)
+                _log.warning("the prompt could not be reported to the server: %s", error)
                 if isinstance(error.__cause__, ApiError) and not await self._retry.is_transient(error.__cause__):
                     return
             await self._retry.sleep(back_off.next_delay())
@@ -249,7 +290,7 @@ class EngineAgent:
         await self._until_leading()
         await self._prompt_reported.wait()
         _log.info("workspace %s: working with %s", self._membership.id, self._config.model)
-        tasks = [asyncio.ensure_future(each) for each in (self._mail_loop.run(), self._drive_loop())]
+        tasks = [asyncio.ensure_future(each) for each in (self._mail_loop.run(), self._drive_loop(), self._limit.run())]
         if once:
             tasks.append(asyncio.ensure_future(self._wait_until_idle()))
         try:
@@ -303,7 +344,9 @@ class EngineAgent:
     async def _run_collab_tool(self, thread_id: str, arguments: Struct, call_id: str) -> dict[str, Any]:
         """Run a tool about other threads; a wait is repeated until it is over, however long."""
         if getattr(arguments, IDENTITY_ARGUMENT) not in ("", self._membership.id):
-            raise ToolError(f"you are workspace {self._membership.id}; leave via_workspace out", "wrong_workspace")
+            raise ToolError(
+                f"you always act as workspace {self._membership.id}. Omit via_workspace.", "wrong_workspace"
+            )
         caller = CollabCaller(self._membership.id, thread_id)
         return await collaboration_tools.call_from_thread(
             self._requester, caller, arguments, call_id, clock=self._clock
@@ -315,6 +358,11 @@ class EngineAgent:
 
 
 _HOLD_SECONDS = 25
+
+
+def _card_skills(folder: Path) -> list[dict[str, str]]:
+    """Return the skills of an agent's folder as entries of its card."""
+    return [{"id": each.name, "name": each.name, "description": each.description} for each in read_home(folder).skills]
 
 
 def _load_owner(state: Path, ids: IdGenerator) -> str:

@@ -6,7 +6,7 @@ Samplings are retried if that may help, and limited in time.
 import asyncio
 import logging
 import re
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -25,12 +25,13 @@ from molecule_core.agent.engines.models import (
 )
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, Randomness
+from molecule_core.tools.spec import NOT_AN_OBJECT, NOT_JSON
 from molecule_core.wire.schemas.prompts import estimate_tokens
 from molecule_core.wire.schemas.threads import ModelContext
 
 _log = logging.getLogger("molecule.engine")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
-# A longer delay that the provider asks for (such as until tomorrow) fails the turn.
+# A longer delay that the provider asks for (such as until tomorrow) is a limit.
 _MAX_WAIT_SECONDS = 300.0
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_SHOWN = 2000
@@ -51,12 +52,44 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
         return self.usage.input + self.usage.output
 
 
+class SamplingObserver(Protocol):
+    """Observer of a sampling."""
+
+    def on_text(self, delta: str) -> None:
+        """Note a piece of the answer's text."""
+
+    def on_retry(self, reason: str) -> None:
+        """Note that the sampling failed and begins again soon."""
+
+    def on_limit(self, reason: str) -> None:
+        """Note that a limit of the provider is reached; the sampling begins again when it ends."""
+
+
+class ModelLimit(Protocol):
+    """Limit of a provider, during which models must not be asked."""
+
+    def begin(self, until: int, reason: str) -> None:
+        """Begin a limit that ends at a time (Unix milliseconds)."""
+
+    async def wait_until_over(self) -> None:
+        """Return when models may be asked."""
+
+
 class Sampler:
     """Sampler of models, at most `parallel` at a time."""
 
     def __init__(
-        self, *, clock: Clock, ids: IdGenerator, randomness: Randomness, tries: int, seconds: float, parallel: int
+        self,
+        *,
+        clock: Clock,
+        ids: IdGenerator,
+        randomness: Randomness,
+        limit: ModelLimit,
+        tries: int,
+        seconds: float,
+        parallel: int,
     ) -> None:
+        self._limit = limit
         self._clock = clock
         self._ids = ids
         self._randomness = randomness
@@ -64,23 +97,37 @@ class Sampler:
         self._seconds = seconds
         self._slots = asyncio.Semaphore(parallel)
 
-    async def sample(self, model: Model, request: ModelRequest) -> ModelAnswer:
-        """Return the complete answer. Raises ModelError."""
+    async def sample(
+        self, model: Model, request: ModelRequest, observer: SamplingObserver | None = None
+    ) -> ModelAnswer:
+        """Return the complete answer. `observer` is called while it comes. Raises ModelError.
+
+        A try that a limit of the provider ended does not count: the next one follows when the limit is over."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
-        for number in range(1, self._tries + 1):
+        number = 0
+        while True:
+            await self._limit.wait_until_over()
+            number += 1
             try:
                 async with self._slots:
-                    return await self._sample_once(model, request)
+                    return await self._sample_once(model, request, observer)
             except ModelError as error:
                 wait = max(back_off.next_delay(), error.retry_after or 0.0)
-                if not error.retryable or number == self._tries or wait > _MAX_WAIT_SECONDS:
+                if error.retryable and wait > _MAX_WAIT_SECONDS:
+                    number -= 1
+                    self._limit.begin(self._clock.now() // 1000 + round(wait * 1000), error.text)
+                    if observer is not None:
+                        observer.on_limit(error.text)
+                    continue
+                if not error.retryable or number == self._tries:
                     raise
-                _log.warning("the model failed (%s); trying again in %.1f seconds", error.text, wait)
+                _log.warning("the model failed (%s); retrying in %.1f seconds", error.text, wait)
+                if observer is not None:
+                    observer.on_retry(error.text)
             await sleep(self._clock, wait)
-        raise AssertionError("the last try returns or raises")
 
-    async def _sample_once(self, model: Model, request: ModelRequest) -> ModelAnswer:
-        sampling = asyncio.ensure_future(_collect_answer(model, request))
+    async def _sample_once(self, model: Model, request: ModelRequest, observer: SamplingObserver | None) -> ModelAnswer:
+        sampling = asyncio.ensure_future(_collect_answer(model, request, observer))
         try:
             if not await self._clock.wait(asyncio.wait([sampling]), self._seconds):
                 raise ModelError(f"the model has not answered within {self._seconds:g} seconds", retryable=True)
@@ -118,8 +165,8 @@ def _parse_arguments(text: str) -> Any:
     try:
         found = _strip_unstorable(msgspec.json.decode(text or "{}"))
     except (msgspec.DecodeError, RecursionError):
-        return {"not_json": text[:_MAX_SHOWN]}
-    return found if isinstance(found, dict) else {"not_an_object": text[:_MAX_SHOWN]}
+        return {NOT_JSON: text[:_MAX_SHOWN]}
+    return found if isinstance(found, dict) else {NOT_AN_OBJECT: text[:_MAX_SHOWN]}
 
 
 def _strip_unstorable(value: Any) -> Any:
@@ -136,12 +183,14 @@ def _strip_unstorable(value: Any) -> Any:
     return value
 
 
-async def _collect_answer(model: Model, request: ModelRequest) -> ModelAnswer:
+async def _collect_answer(model: Model, request: ModelRequest, observer: SamplingObserver | None) -> ModelAnswer:
     text, reasoning, extra, calls, usage = "", "", dict[str, Any](), list[ModelToolCall](), ModelUsage(0, 0)
     async for event in model.sample(request):
         match event:
             case TextDelta():
                 text += event.text
+                if observer is not None:
+                    observer.on_text(_strip_unstorable(event.text))
             case ReasoningDelta():
                 reasoning += event.text
                 extra |= event.extra or {}

@@ -1,7 +1,7 @@
 """A model without a provider: rules in a file that react to the model context. For demos, trials and tests.
 
 It gets the same input as every model: context items and tools. Its actions are a pure function of these
-(docs/agent-run.md has the format).
+(docs/how-to/agent-run.md has the format).
 """
 
 import html
@@ -87,7 +87,7 @@ def read_script(folder: Path, path: str) -> ModelScript:
                 re.compile(each)
             if any((each.say is None) == (each.call is None) for each in rule.acts):
                 raise ModelUnavailableError(
-                    f"the script {sanitize_line(path)!r}: each thing to do has either `say` or `call`"
+                    f"the script {sanitize_line(path)!r}: each action must have either `say` or `call`"
                 )
     except (UnreadableFileError, InvalidYamlError, msgspec.ValidationError, re.error) as error:
         raise ModelUnavailableError(
@@ -157,8 +157,6 @@ def _item_kind(item: ModelContextItem) -> RuleKind | None:
             return "message"
         case "tool":
             return "result"
-        case "developer" if item.type == "compaction":  # which contains the request in full
-            return "message"
         case "developer" if (
             item.text == texts.ENGINE_INSTRUCTIONS
         ):  # sent once to every thread, after its first message

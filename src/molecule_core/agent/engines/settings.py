@@ -1,4 +1,4 @@
-"""Reads the settings of `molecule agent run` in `config.yaml`. docs/agent-run.md lists every key."""
+"""Reads the settings of `molecule agent run` in `config.yaml`. docs/reference/configuration.md lists every key."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,24 +30,41 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """Keys of the engine; other keys in the file are ignored."""
 
     model: Name
-    """`provider:model`, or `scripted:file`."""
+    """`provider:model`, such as `openai:gpt-5`, or `scripted:rules.yaml` for a file of rules."""
     effort: Literal["minimal", "low", "medium", "high"] | None = None
+    """Reasoning effort: `minimal`, `low`, `medium` or `high`; without it the provider's default."""
     base_url: str | None = None
+    """Address of the model API; an unknown provider is called with the OpenAI protocol there."""
     api_key_env: Name | None = None
+    """Variable that holds the API key; without it the one that the provider's own SDK reads."""
     max_output_tokens: Tokens | None = None
+    """Output tokens of one request."""
     name: Annotated[str, Meta(max_length=120)] = ""
+    """Name in the agent card."""
     description: Annotated[str, Meta(max_length=2000)] = ""
+    """Description in the agent card; peers choose by it."""
     budget: Budget = field(default_factory=Budget)
+    """Token budgets, see below."""
     tools: bool | list[str] = True
+    """All tools, none, or a list of names. Tools that read the inbox are never offered."""
     compact_at_tokens: Annotated[int, Meta(ge=0)] = 100_000
+    """A thread with more tokens is summarised before the next request; 0: never."""
     approval_rules: list[ApprovalRule] = []
+    """Tool calls that need an approval."""
     approval_wait_seconds: Annotated[int, Meta(ge=0, le=3600)] = 300
+    """How long a call waits for the decision; a later decision arrives as a message."""
     parallel: Annotated[int, Meta(ge=1, le=64)] = 4
+    """Requests to the model at once."""
     samplings: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    """Requests to the model in one turn."""
     sampling_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600
+    """Timeout of one request."""
     tries: Annotated[int, Meta(ge=1, le=100)] = 6
+    """Attempts of one request."""
     beat_seconds: Annotated[float, Meta(ge=0.05, le=20)] = 5
+    """How often a running turn checks whether it was stopped."""
     tool_output_bytes: Annotated[int, Meta(ge=1000)] = 60_000
+    """Longest tool output; the rest is dropped."""
 
 
 def read_run_config(folder: Path) -> RunConfig:
@@ -60,6 +77,7 @@ def read_run_config(folder: Path) -> RunConfig:
     unknown = [each for each in found.tools if each not in known] if isinstance(found.tools, list) else []
     if unknown:
         raise ConfigurationError(
-            f"{folder / CONFIG_FILE}: tools: there is no tool {sanitize_line(unknown[0])!r}; docs/tools.md has all"
+            f"{folder / CONFIG_FILE}: tools: tool {sanitize_line(unknown[0])!r} not found; "
+            "docs/reference/tools.md lists all tools"
         )
     return found

@@ -56,6 +56,11 @@ class ThreadLogClient:
         self._retry = retry
         self._ids = ids
         self._heartbeat_seconds = heartbeat_seconds
+        self._check_now = asyncio.Event()
+
+    def check_soon(self) -> None:
+        """Check now whether the turn was stopped, instead of with the next renewal of the claim."""
+        self._check_now.set()
 
     async def append_entries(self, *entries: dict[str, Any]) -> None:
         """Append entries once, however often it is tried; without any, renew the claim.
@@ -98,7 +103,7 @@ class ThreadLogClient:
         """
         task = asyncio.ensure_future(work)
         try:
-            while not await self._retry.completes_within(task, self._heartbeat_seconds):
+            while not await self._completes_before_check(task):
                 await self.append_entries()
                 if self.stop is not None:
                     raise TurnStopped
@@ -107,6 +112,19 @@ class ThreadLogClient:
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+
+    async def _completes_before_check(self, task: "asyncio.Future[T]") -> bool:
+        """Return whether some work completes before the claim is to be renewed, or the turn to be checked."""
+        checked = asyncio.ensure_future(self._check_now.wait())
+        first = asyncio.ensure_future(asyncio.wait((task, checked), return_when=asyncio.FIRST_COMPLETED))
+        try:
+            await self._retry.completes_within(first, self._heartbeat_seconds)
+        finally:
+            for each in (first, checked):
+                each.cancel()
+            await asyncio.gather(first, checked, return_exceptions=True)
+        self._check_now.clear()
+        return task.done()
 
     async def end_turn(self, status: str, *, final: str | None, error: str | None, seen: int) -> None:
         """End the turn, unless the server has ended it already. Raises ApiError.

@@ -44,7 +44,7 @@ class ToolPermissions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def approval_rules(self) -> list[ApprovalRule]:
         """Return the approval rules of `ask`."""
-        note = "the permissions of the thread say so"
+        note = "required by the permissions of the thread"
         return [ApprovalRule(action=f"{ACTION_PREFIX}{_without_prefix(each)}", note=note) for each in self.ask]
 
 
@@ -54,8 +54,8 @@ def parse_permissions(permissions: dict[str, Any] | None) -> ToolPermissions:
         return msgspec.convert(permissions or {}, ToolPermissions)
     except msgspec.ValidationError as error:
         raise InvalidPermissionsError(
-            f"the permissions of this thread are not understood ({sanitize_line(str(error), 200)}); docs/agent-run.md "
-            "has what they may say. Resume it with others"
+            f"the permissions of this thread are not valid ({sanitize_line(str(error), 200)}). "
+            "docs/how-to/agent-run.md describes the format. Resume the thread with other permissions"
         ) from None
 
 
@@ -66,7 +66,7 @@ def fewer_tools_note(names: Sequence[str], all_names: Sequence[str]) -> tuple[st
     tool_names = ", ".join(names) or "none"
     return f"{ORIGIN_PREFIX}{tool_names}"[
         :_MAX_ORIGIN
-    ], f"Of the tools that you have been told of, you have these here: {tool_names}."
+    ], f"In this thread you have only these of your tools: {tool_names}."
 
 
 _MAX_ORIGIN = 200

@@ -123,7 +123,7 @@ class Toolbox:
         spec = self._specs.get(call.tool)
         if spec is None or (allowed is not None and spec.name not in allowed):
             available = ", ".join(each.name for each in self.definitions(allowed)) or "none"
-            return ToolOutput(f"there is no tool {sanitize_line(call.tool)!r} here; you have {available}", True)
+            return ToolOutput(f"tool {sanitize_line(call.tool)!r} not found. Available tools: {available}", True)
         try:
             return ToolOutput(self._truncate(await self._call_tool(spec, call)))
         except ToolError as error:
@@ -135,20 +135,23 @@ class Toolbox:
         if spec.section == COLLAB:
             arguments = spec.parse_arguments(call.arguments)
             if getattr(arguments, "thread_id", "") not in ("", call.thread_id):
-                raise ToolError("you act from your own thread; leave thread_id out", "wrong_thread")
+                raise ToolError("you always act from your own thread. Omit thread_id.", "wrong_thread")
             return msgspec.json.encode(await self._collab(call.thread_id, arguments, call.call_id)).decode()
         try:
             outcome = await self._caller.call(spec, spec.parse_arguments(call.arguments), _ThreadCallContext(call))
         except NoAnswerError as error:
-            raise ToolError(f"the server did not answer ({error}); whether it was done is not known") from None
+            raise ToolError(
+                f"the server did not answer ({error}). It is unknown whether the call took effect."
+            ) from None
         self._on_result(call, outcome.structured)
-        return outcome.text or msgspec.json.encode(outcome.structured).decode()
+        text = outcome.text or msgspec.json.encode(outcome.structured).decode()
+        note = spec.unknown_note(call.arguments)
+        return f"{text}\n{note}" if note else text
 
     def _truncate(self, text: str) -> str:
         whole = text.encode()
         if len(whole) <= self._max_bytes:
             return text
         return (
-            f"{whole[: self._max_bytes].decode(errors='ignore')}\n"
-            f"… ({len(whole) - self._max_bytes} bytes more are left out)"
+            f"{whole[: self._max_bytes].decode(errors='ignore')}\n… ({len(whole) - self._max_bytes} more bytes omitted)"
         )

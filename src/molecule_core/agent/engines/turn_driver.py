@@ -4,14 +4,18 @@
 log, and nothing is done before the log contains it.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from molecule_core.agent.engines import texts
 from molecule_core.agent.engines.approval_gate import ToolApprovalGate, edited_note
+from molecule_core.agent.engines.images import load_images
 from molecule_core.agent.engines.model_factory import ModelFactory
 from molecule_core.agent.engines.models import ModelError, ModelRequest, ModelUnavailableError
 from molecule_core.agent.engines.prompt_drift import drift_note
@@ -38,20 +42,27 @@ from molecule_core.agent.engines.turn_planner import (
     TurnState,
     end_for_stop,
     next_step,
-    turn_request,
 )
+from molecule_core.agent.live.reporter import LiveReporter, ReportedTurn
 from molecule_core.agent.prompt.assembly import Prompt
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.client.threads import EngineThread, ThreadsClient
 from molecule_core.common.ids import IdGenerator
+from molecule_core.wire.schemas.live_turns import ToolStatus, TurnStatus
+from molecule_core.wire.schemas.thread_log import TurnOutcome
 from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem, OpenTurn
 
 _log = logging.getLogger("molecule.engine")
 REQUEST_APPROVAL = "request_approval"
 STALE, OWNED = "stale_generation", "thread_owned"
 _NOT_OWNER_CODES = (STALE, OWNED)
-_TOO_LONG = ". The thread does not fit into this model: set compact_at_tokens to less than it takes"
+REMINDER_SUFFIX = ":reminder"
+"""End of the key of a turn that a reminder of its message caused."""
+_LIVE_ENDS: dict[TurnOutcome, TurnStatus] = {"completed": "ended", "failed": "failed", "interrupted": "stopped"}
+# Characters of a call's arguments that people who watch are shown.
+_MAX_TITLE = 120
+_TOO_LONG = ". The thread is too long for this model: set compact_at_tokens below the limit of the model"
 
 
 class DriverDependencies(NamedTuple):
@@ -65,6 +76,9 @@ class DriverDependencies(NamedTuple):
     retry: PersistentRetry
     ids: IdGenerator
     config: RunConfig
+    live: LiveReporter
+    files: Path
+    """Folder of received files."""
 
 
 class TurnDriver:
@@ -100,7 +114,7 @@ class TurnDriver:
                 await deps.retry.finish_quietly(self._release(thread_id, claim.generation))
         except ApiError as error:
             log = _log.info if error.code in _NOT_OWNER_CODES else _log.warning
-            log("thread %s is not driven here any more: %s", thread_id, sanitize_line(str(error), 300))
+            log("thread %s is no longer driven here: %s", thread_id, sanitize_line(str(error), 300))
 
     async def _release(self, thread_id: str, generation: int) -> None:
         try:
@@ -123,15 +137,41 @@ class TurnDriver:
         if stop is not None:  # the server has ended the turn
             self._on_end(turn_id, end_for_stop(stop))
             return
-        thread = await deps.retry.retry_call(lambda: deps.threads.get(thread_id))
+        live = deps.live.begin(_live_id(open_turn), thread_id)
+        stopping = asyncio.create_task(self._interrupt_on_request(live, log))
+        try:
+            end = await self._run_steps(log, live, open_turn)
+            self._on_end(turn_id, end)
+            await live.end(_LIVE_ENDS[end.status])
+        finally:
+            stopping.cancel()
+            live.drop()
+
+    async def _run_steps(self, log: ThreadLogClient, live: ReportedTurn, open_turn: OpenTurn) -> EndStep:
+        deps, turn_id = self._deps, open_turn.turn_id
+        thread = await deps.retry.retry_call(lambda: deps.threads.get(log.thread_id))
         earlier_tokens = await _tokens_before(log) if open_turn.status == "running" else 0
         spent = TokenUsage(earlier_tokens, thread.tokens_used, thread.tree_tokens_used or 0)
         turn = TurnState(turn_id=turn_id, trigger=open_turn.trigger, spent=spent)
-        turn_run = _TurnRun(deps, log, thread)
-        await turn_run.append_notes(self._prompt())
+        turn_run = _TurnRun(deps, log, live, thread, self._prompt())
+        await turn_run.append_notes()
         end, seen = await turn_run.run(turn, self._limits)
         await log.end_turn(end.status, final=end.final, error=end.error, seen=seen)
-        self._on_end(turn_id, end)
+        return end
+
+    async def _interrupt_on_request(self, live: ReportedTurn, log: ThreadLogClient) -> None:
+        """Interrupt the turn when a person requests that it stops."""
+        await live.stop_requested()
+        try:
+            await self._deps.retry.retry_call(lambda: self._deps.threads.interrupt(log.thread_id))
+        except ApiError as error:
+            _log.warning("the turn cannot be stopped: %s", sanitize_line(str(error), 300))
+        log.check_soon()
+
+
+def _live_id(turn: OpenTurn) -> str:
+    """Return the id under which a turn is reported: the message that it answers, or its own."""
+    return turn.turn_id if turn.key is None else turn.key.removesuffix(REMINDER_SUFFIX)
 
 
 async def _tokens_before(log: ThreadLogClient) -> int:
@@ -141,7 +181,30 @@ async def _tokens_before(log: ThreadLogClient) -> int:
 
 
 def _rejected_text(error: EntryRejected) -> str:
-    return f"the server does not take what was to be kept of this turn: {error}"
+    return f"the server rejected the log entries of this turn: {error}"
+
+
+class _LiveSampling:
+    """Reports the text of one answer as it comes. Implements `SamplingObserver`."""
+
+    def __init__(self, live: ReportedTurn) -> None:
+        self._live = live
+        self._has_begun = False
+
+    def on_text(self, delta: str) -> None:
+        if not self._has_begun:
+            self._live.paragraph()
+            self._live.status("working")
+        self._has_begun = True
+        self._live.text(delta)
+
+    def on_retry(self, reason: str) -> None:
+        self._has_begun = False
+        self._live.status("retrying", reason)
+
+    def on_limit(self, reason: str) -> None:
+        self._has_begun = False
+        self._live.status("limited", reason)
 
 
 class _TurnRun:
@@ -150,10 +213,19 @@ class _TurnRun:
     `_own_call_ids`: tool calls that were appended by this process.
     """
 
-    def __init__(self, deps: DriverDependencies, log: ThreadLogClient, thread: EngineThread) -> None:
+    def __init__(
+        self,
+        deps: DriverDependencies,
+        log: ThreadLogClient,
+        live: ReportedTurn,
+        thread: EngineThread,
+        prompt: Prompt | None,
+    ) -> None:
         self._deps = deps
         self._log = log
+        self._live = live
         self._thread = thread
+        self._prompt = prompt
         self._own_call_ids: set[str] = set()
         granted = deps.toolbox.names if thread.tools is None else thread.tools
         tool_names = [each for each in deps.toolbox.names if each in granted]
@@ -165,13 +237,13 @@ class _TurnRun:
         self._tools = permissions.filter_allowed(tool_names)
         self._rules = permissions.approval_rules
 
-    async def append_notes(self, prompt: Prompt | None) -> None:
+    async def append_notes(self) -> None:
         """Append notes that the model must know, each once as long as it is in the context.
 
         They are: how messages arrive, how the prompt differs from the thread's base, and which tools are missing.
         """
         items = (await self._log.read_context()).items
-        due = [] if prompt is None else [drift_note(self._thread, items, prompt)]
+        due = [] if self._prompt is None else [drift_note(self._thread, items, self._prompt)]
         if not any(texts.ENGINE_INSTRUCTIONS in each.text for each in items):
             due.insert(0, (texts.ENGINE_ORIGIN, texts.ENGINE_INSTRUCTIONS))
         tools_note = fewer_tools_note(self._tools, self._deps.toolbox.names)
@@ -251,8 +323,10 @@ class _TurnRun:
             effort=thread.effort or deps.config.effort,
             cache_key=context.items[0].item_id if context.items else "",
             may_call=may_call,
+            images=load_images(context.items, deps.files),
         )
-        return await self._log.run_while_claimed(deps.sampler.sample(model, request))
+        observer = _LiveSampling(self._live) if may_call else None  # the text of a summary is no answer
+        return await self._log.run_while_claimed(deps.sampler.sample(model, request, observer))
 
     async def _compact(self, turn: TurnState, context: ModelContext, step: CompactStep) -> TurnState:
         last = context.items[-1] if context.items else None
@@ -263,11 +337,15 @@ class _TurnRun:
             context = await self._log.read_context()
         answer = await self._ask_model(context, may_call=False)
         if not answer.text.strip():
-            return replace(turn, failure="the model gave no summary of the conversation, which is too long without")
-        request_texts = [each.text for each in turn_request(turn, context.items)] if step.kind == "automatic" else []
-        summary = texts.format_summary(answer.text, request_texts)
+            return replace(turn, failure="the model returned no summary, and the conversation is too long without one")
+        summary = texts.format_summary(answer.text)
         entry = {"type": "compaction", "summary": summary, "kind": step.kind, "upto": context.last_ordinal}
-        await self._append_answer(entry, self._deps.sampler.usage_entry(answer))
+        entries = [entry, self._deps.sampler.usage_entry(answer)]
+        if step.kind == "automatic":
+            note = {"type": "context_note", "text": texts.COMPACTED_NOTE, "origin": texts.COMPACTED_ORIGIN}
+            entries.insert(1, note)
+        await self._append_answer(*entries)
+        await self.append_notes()  # the summary has replaced the earlier ones
         return replace(turn, is_compacted=True, spent=turn.spent.add_tokens(answer.tokens))
 
     # -- tools ---------------------------------------------------------------------------------------------------------
@@ -275,13 +353,19 @@ class _TurnRun:
     async def _run_calls(self, calls: tuple[ModelContextItem, ...]) -> None:
         """Run calls one after the other and append each output before the next; after a stop, the rest is abandoned."""
         for each in calls:
+            self._report_call(each, "started")
             try:
                 output = await self._log.run_while_claimed(self._run_call(each))
             except TurnStopped:
                 output = ToolOutput(texts.STOPPED_TEXT, True)
+            self._report_call(each, "failed" if output.is_error else "completed")
             await self._append_output(each, output)
             if self._log.stop is not None:
                 return
+
+    def _report_call(self, item: ModelContextItem, status: ToolStatus) -> None:
+        arguments = msgspec.json.encode(item.arguments).decode() if item.arguments else ""
+        self._live.tool(item.call_id or "", item.tool or "", sanitize_line(arguments, _MAX_TITLE), status)
 
     async def _run_call(self, item: ModelContextItem) -> ToolOutput:
         """Run a call. One of an earlier process is run again only if that cannot act twice."""
@@ -306,6 +390,7 @@ class _TurnRun:
 
     async def _set_waiting(self, is_waiting: bool) -> None:
         """Log whether the thread waits for an approval, so that parent threads see it."""
+        self._live.status("waiting_for_approval" if is_waiting else "working")
         appended = self._log.append_entries({"type": "status", "flags": ["waiting_on_approval"] if is_waiting else []})
         await self._deps.retry.finish_quietly(appended)
 

@@ -9,9 +9,8 @@ from typing import Literal
 from msgspec import Struct
 
 from molecule_core.agent.engines.settings import Budget
+from molecule_core.wire.schemas.thread_log import TurnOutcome
 from molecule_core.wire.schemas.threads import ModelContext, ModelContextItem
-
-TurnEndStatus = Literal["completed", "failed", "interrupted"]
 
 
 class TokenUsage(Struct, frozen=True):
@@ -79,12 +78,13 @@ class SampleStep(Struct, frozen=True):
 class EndStep(Struct, frozen=True):
     """End of the turn."""
 
-    status: TurnEndStatus
+    status: TurnOutcome
     final: str | None = None
     error: str | None = None
 
 
 _INPUT_ROLES = ("user", "peer")
+_COMPACTION = "compaction"
 TurnStep = RunToolsStep | AbandonStep | CompactStep | SampleStep | EndStep
 _END_BY_STOP = {
     "interrupted": EndStep("interrupted"),
@@ -112,11 +112,9 @@ def _step_for_calls(turn: TurnState, calls: tuple[ModelContextItem, ...]) -> Run
     """Run calls, or abandon those of an ended or failed turn."""
     past = tuple(each for each in calls if each.turn_id not in (None, turn.turn_id))
     if past:
-        return AbandonStep(past, "not run, or not to its end: its turn was stopped")
+        return AbandonStep(past, "not run or not completed: its turn was stopped")
     return (
-        RunToolsStep(calls)
-        if turn.failure is None
-        else AbandonStep(calls, "not run, or not to its end: its turn failed")
+        RunToolsStep(calls) if turn.failure is None else AbandonStep(calls, "not run or not completed: its turn failed")
     )
 
 
@@ -153,7 +151,8 @@ def is_tool_call(item: ModelContextItem) -> bool:
 
 def final_text(turn: TurnState, items: Sequence[ModelContextItem]) -> str | None:
     """Return the model's last text in this turn, if only platform notes came after it."""
-    last = next((each for each in reversed(items) if each.role != "developer" and each.type != "reasoning"), None)
+    passed = ("reasoning", _COMPACTION)
+    last = next((each for each in reversed(items) if each.role != "developer" and each.type not in passed), None)
     if last is None or last.role != "assistant" or is_tool_call(last):
         return None
     is_own = last.turn_id == turn.turn_id if last.turn_id is not None else turn.samplings > 0
@@ -166,7 +165,9 @@ def has_unseen_input(turn: TurnState, items: Sequence[ModelContextItem]) -> bool
     After a restart this is unknown for input directly before the last answer; it counts as not shown, except what the
     turn began with.
     """
-    own = [each for each in items if each.turn_id == turn.turn_id and each.role != "developer"]
+    own = [
+        each for each in items if each.turn_id == turn.turn_id and each.role != "developer" and each.type != _COMPACTION
+    ]
     if turn.samplings:
         return any(each.ordinal > turn.seen_ordinal for each in own if each.role in _INPUT_ROLES)
     before = own[:-1]
@@ -177,7 +178,7 @@ def has_unseen_input(turn: TurnState, items: Sequence[ModelContextItem]) -> bool
 
 def _limit_reached(turn: TurnState, limits: TurnLimits) -> str | None:
     if turn.samplings >= limits.samplings:
-        return f"the model was asked {turn.samplings} times in this turn and has not come to an end"
+        return f"the model was called {turn.samplings} times in this turn and did not finish"
     budget = limits.budget
     for name, spent, maximum in (
         ("turn", turn.spent.turn, budget.turn),
@@ -187,10 +188,3 @@ def _limit_reached(turn: TurnState, limits: TurnLimits) -> str | None:
         if maximum is not None and spent >= maximum:
             return f"the budget is used up: {spent} of {maximum} tokens of the {name}"
     return None
-
-
-def turn_request(turn: TurnState, items: Sequence[ModelContextItem]) -> list[ModelContextItem]:
-    """Return the input of this turn; if items have no turn id, the last input."""
-    inputs = [each for each in items if each.role in _INPUT_ROLES]
-    own = [each for each in inputs if each.turn_id == turn.turn_id]
-    return own or inputs[-1:]

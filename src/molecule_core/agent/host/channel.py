@@ -14,7 +14,7 @@ from molecule_core.agent.async_utils import sleep
 from molecule_core.agent.config import AgentSettings
 from molecule_core.agent.mailbox.inbox import InboxEntry, MergedInbox
 from molecule_core.common.clock import Clock
-from molecule_core.tools.spec import Runtime
+from molecule_core.wire.schemas.runtimes import Runtime
 
 _log = logging.getLogger("molecule.agent")
 CHANNEL_METHOD = "notifications/claude/channel"
@@ -29,7 +29,7 @@ class ReadySignal(Protocol):
 
 
 class HostChannel:
-    """Channel of one host."""
+    """Channel of one host. `is_replaced`: whether hooks wake the host, which then does not display the channel."""
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class HostChannel:
         settings: AgentSettings,
         single: bool,
         apply_notes: Callable[[], None],
+        is_replaced: Callable[[], bool],
     ) -> None:
         self._inbox = inbox
         self._notify = notify
@@ -47,6 +48,7 @@ class HostChannel:
         self._settings = settings
         self._single = single
         self._apply_notes = apply_notes
+        self._is_replaced = is_replaced
 
     async def run(self) -> None:
         """Push until cancelled; starts a delay after the host is ready."""
@@ -54,6 +56,9 @@ class HostChannel:
         while True:
             self._apply_notes()
             now = self._clock.monotonic()
+            if self._is_replaced():
+                await self._inbox.wait_for_change()
+                continue
             for entry in [each for each in self._inbox.entries() if each.push_at <= now]:
                 if self._inbox.find_entries(entry.message.activity_id, entry.message.arrival_workspace_id):
                     await self._try_push(entry)

@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from molecule_core.agent.config import Configuration
 from molecule_core.agent.host.detection import runtime_of
+from molecule_core.client.host_context_file import HostContextFile
 from molecule_core.common.version import VERSION
 from molecule_core.tools import docs
+from molecule_core.tools.host_context import render_host_contexts
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import ToolSpec
@@ -45,6 +47,18 @@ class AgentHost:
             workspace_ids=[workspace.id for workspace in self._config.workspaces],
             poll_seconds=self._config.settings.poll_timeout_secs,
         )
+
+    async def load_instructions(self) -> str:
+        """Return the instructions, then the surroundings of the workspaces as of the last contact with the server.
+
+        The host is answered before the server is reached: a start must not wait for a network."""
+        state, workspaces = self._config.state, self._config.workspaces
+        copies = [HostContextFile.of_workspace(each.id, each.token_file, state).read() for each in workspaces]
+        contexts = [each for each in copies if each is not None]
+        text = self.instructions
+        left = self._config.settings.instruction_length - len(text) - 2
+        surroundings = render_host_contexts(contexts, runtime_of(self.client()), left) if contexts else ""
+        return f"{text}\n\n{surroundings}" if surroundings else text
 
     def tools(self) -> Sequence[ToolSpec]:
         """Return all tools, always in the same order."""

@@ -4,7 +4,9 @@ Called by `main` after the first response to the host, since it loads the HTTP c
 """
 
 import logging
+import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -14,8 +16,15 @@ from molecule_core.agent.client.retry import to_tool_error, unreachable_error
 from molecule_core.agent.client.tokens import TokenRegistry
 from molecule_core.agent.config import Configuration, relay_workspace
 from molecule_core.agent.host.channel import HostChannel, ReadySignal
-from molecule_core.agent.host.detection import runtime_of, wants_channel
+from molecule_core.agent.host.codex_session import CodexSession, codex_socket
+from molecule_core.agent.host.detection import has_hooks, runtime_of, shows_channel, wants_channel
+from molecule_core.agent.host.hook_permissions import HookPermissions
+from molecule_core.agent.host.hook_server import HookServer
+from molecule_core.agent.host.host_approvals import HostApprovals
+from molecule_core.agent.host.host_process import command_line
+from molecule_core.agent.host.opencode_session import OpencodeSession, find_command
 from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
+from molecule_core.agent.host.session_push import HostSession, SessionPush
 from molecule_core.agent.mailbox.cursors import CursorFile
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.leader import LeaderLock
@@ -24,19 +33,30 @@ from molecule_core.agent.mailbox.memberships import Memberships
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.agent.tools.inbox_tools import InboxTools
 from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.client.host_context_file import HostContextFile
+from molecule_core.client.host_hook import read_ancestors
+from molecule_core.client.host_socket import host_socket_path
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
-from molecule_core.tools.agent_cards import ALL_TOOL_NAMES
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
-from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
+from molecule_core.tools.runners import (
+    approval_tools,
+    collaboration_tools,
+    delegation_tools,
+    file_tools,
+    message_tools,
+)
 from molecule_core.tools.runners.requester import Requester, with_approval
+from molecule_core.tools.schemas.messages import SendMessageToUserResult
 from molecule_core.tools.spec import RouteCall, ToolSpec
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
+from molecule_core.wire.schemas.runtimes import Runtime
 
 _log = logging.getLogger("molecule.agent")
 # Metadata of hosts about the caller: one process serves all threads of a session, or one is started for each of them.
 _CALLER_FIELDS = ("threadId", "parentThreadId", "sessionId", "claudecode/toolUseId")
 _STOP_SECONDS = 2.0
-LocalTool = Callable[[Any, CallContext], Awaitable[dict[str, Any]]]
+LocalTool = Callable[[Any, CallContext], Awaitable[dict[str, Any] | ToolResult]]
 
 
 class AgentRuntime:
@@ -44,6 +64,7 @@ class AgentRuntime:
 
     `on_refused`: called if the token of an only workspace is rejected at the start. `on_lost`: called if a workspace is
     lost for good, by processes that cannot work without it. `tools`: names of the tools that its model is offered.
+    `keeps_context`: whether the surroundings of the workspaces are kept for the next start of a host.
     """
 
     def __init__(
@@ -56,6 +77,7 @@ class AgentRuntime:
         on_refused: Callable[[str], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
         tools: tuple[str, ...] = ALL_TOOL_NAMES,
+        keeps_context: bool = False,
     ) -> None:
         tokens, randomness = TokenRegistry(), SystemRandomness()
         for workspace in config.workspaces:
@@ -75,8 +97,12 @@ class AgentRuntime:
             card=card,
             on_refused=on_refused if config.single else None,
             on_lost=on_lost,
+            files=config.state.absolute() / file_tools.FILES_FOLDER,
             is_multi_workspace=not config.single,
             tools=tools,
+            context_file=(lambda each: HostContextFile.of_workspace(each.id, each.token_file, config.state))
+            if keeps_context
+            else None,
         )
         self.memberships = Memberships(
             [
@@ -93,6 +119,9 @@ class AgentRuntime:
         self._ids = ids = IdGenerator(clock, randomness)
         self._randomness = randomness
         self._permission_relay: PermissionRelay | None = None
+        self._hooks: HookServer | None = None
+        self._thread_id = ""
+        """The thread of Codex that calls tools of this process."""
         self._inbox_tools = InboxTools(
             self.memberships, self._inbox, clock=clock, ids=ids, randomness=randomness, settings=config.settings
         )
@@ -108,7 +137,9 @@ class AgentRuntime:
             **dict.fromkeys(delegation_tools.TOOL_NAMES, self._inbox_tools.run_delegation_tool),
             **dict.fromkeys(approval_tools.TOOL_NAMES, self._inbox_tools.run_approval_tool),
             **dict.fromkeys(collaboration_tools.TOOL_NAMES, self._inbox_tools.run_collaboration_tool),
+            **dict.fromkeys(file_tools.TOOL_NAMES, self._run_file_tool),
         }
+        self._local_files = file_tools.local_files(config.state)
 
     @property
     def inbox(self) -> MergedInbox:
@@ -127,31 +158,79 @@ class AgentRuntime:
             settings=self._config.settings,
             single=self._config.single,
             apply_notes=self._inbox_tools.apply_notes,
+            is_replaced=lambda: self._hooks is not None and self._hooks.wakes_host,
         )
         await channel.run()
+
+    async def serve_hooks(self, ready: ReadySignal) -> None:
+        """Answer the hooks of the host, if it has such, until cancelled."""
+        await ready.wait()
+        if not has_hooks(self._client()):
+            return
+        host = os.getppid()
+        approvals = self._permission_approvals()
+        self._hooks = HookServer(
+            Path(host_socket_path(host)),
+            self._inbox,
+            self.memberships,
+            permissions=None if approvals is None else HookPermissions(approvals, self._ids),
+            announces=not shows_channel(command_line(host)),
+            clock=self._clock,
+            follow_seconds=self._config.settings.follow_seconds,
+        )
+        await self._hooks.run()
+
+    async def push_prompts(self, ready: ReadySignal) -> None:
+        """Send incoming messages to the host's session, if it accepts prompts of other programs, until cancelled."""
+        await ready.wait()
+        runtime = runtime_of(self._client())
+        session = None if self._config.settings.channel == "off" else self._host_session(runtime)
+        if session is None:
+            return
+        push = SessionPush(
+            session, runtime, self._inbox, self.memberships, clock=self._clock, randomness=self._randomness
+        )
+        await push.run()
+
+    def _host_session(self, runtime: Runtime) -> HostSession | None:
+        """Return the session of a host that accepts prompts of other programs; None for other hosts."""
+        if runtime is Runtime.CODEX:
+            return CodexSession(codex_socket(os.environ), Path.cwd(), lambda: self._thread_id)
+        if runtime is Runtime.OPENCODE:
+            command = find_command(read_ancestors(os.getppid()), command_line)
+            return None if command is None else OpencodeSession(command, Path.cwd(), os.environ, self._clock)
+        return None
 
     async def relay_permissions(
         self, permissions: PendingPermissions, notify: Callable[[str, dict[str, Any]], Awaitable[None]]
     ) -> None:
         """Relay the host's permission requests to the platform, until cancelled."""
-        config = relay_workspace(self._config)
-        if config is None:
+        approvals = self._permission_approvals()
+        if approvals is None:
             return
-        workspace = self.memberships.get_membership(config.id)
         self._permission_relay = PermissionRelay(
-            workspace.id,
-            self._inbox_tools.requester_for(workspace),
+            approvals,
             notify,
             process_key=self._ids.new(),
-            clock=self._clock,
-            randomness=self._randomness,
+            is_replaced=lambda: self._hooks is not None and self._hooks.relays_permissions,
         )
         await self._permission_relay.run(permissions)
 
+    def _permission_approvals(self) -> HostApprovals | None:
+        """Return the requester of approvals for the host's permission prompts; None if they are not relayed."""
+        config = relay_workspace(self._config)
+        if config is None:
+            return None
+        workspace = self.memberships.get_membership(config.id)
+        requester = self._inbox_tools.requester_for(workspace)
+        return HostApprovals(workspace.id, requester, clock=self._clock, randomness=self._randomness)
+
     async def stop(self) -> None:
-        """Stop the relay and all memberships, and close the connections."""
+        """Stop the relays and all memberships, and close the connections."""
         if self._permission_relay is not None:
             await self._permission_relay.stop(_STOP_SECONDS)
+        if self._hooks is not None:
+            await self._hooks.stop(_STOP_SECONDS)
         await self.memberships.stop_all(_STOP_SECONDS)
         await self._servers.close()
 
@@ -162,12 +241,15 @@ class AgentRuntime:
         caller_fields = {
             name: sanitize_line(str(context.meta[name]), 128) for name in _CALLER_FIELDS if name in context.meta
         }
+        if "parentThreadId" not in caller_fields:
+            self._thread_id = caller_fields.get("threadId", self._thread_id)
         if caller_fields:
             _log.info("call %s %s", spec.name, " ".join(f"{name}={value}" for name, value in caller_fields.items()))
         try:
             if isinstance(spec.call, RouteCall):
                 return ToolResult(await self._run_tool(spec, spec.call, arguments, context))
-            return ToolResult(await self._local_tools[spec.call.name](arguments, context))
+            found = await self._local_tools[spec.call.name](arguments, context)
+            return found if isinstance(found, ToolResult) else ToolResult(found)
         except ApiError as error:
             raise to_tool_error(error) from None
         except NoAnswerError as error:
@@ -191,7 +273,14 @@ class AgentRuntime:
         )
         if spec.name == "update_agent_card" and request.body is not None:
             workspace.set_card(request.body["agent_card"])
-        return spec.convert_result(workspace.id, response)
+        result = spec.convert_result(workspace.id, response)
+        if spec.result_type is SendMessageToUserResult:
+            await self._inbox_tools.ack_unnamed(workspace.id, result["answers"])
+        return result
+
+    async def _run_file_tool(self, arguments: Any, _context: CallContext) -> ToolResult:
+        workspace = self.memberships.resolve_membership(arguments.via_workspace, "via_workspace")
+        return await file_tools.run(workspace.api(), workspace.id, arguments, self._local_files)
 
     async def _runtime_identity(self) -> dict[str, Any]:
         details = self._client()

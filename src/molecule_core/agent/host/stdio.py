@@ -100,7 +100,7 @@ class Stdio:
         if self._lines.too_long_count // _LOG_EVERY > self._logged_count // _LOG_EVERY or (
             self._lines.too_long_count and not self._logged_count
         ):
-            _log.warning("%s lines of standard input were too long and were left out", self._lines.too_long_count)
+            _log.warning("%s lines of standard input were too long and were dropped", self._lines.too_long_count)
         self._logged_count = self._lines.too_long_count
 
     async def close(self) -> None:
@@ -116,14 +116,16 @@ class Stdio:
 
 
 async def _open_reader(handle: int) -> asyncio.StreamReader | None:
-    """Return a reader of a pipe, socket or terminal; None for a file."""
-    if stat.S_ISREG(os.fstat(handle).st_mode):
+    """Return a reader of a pipe, socket or terminal; None for a file or a device such as /dev/null."""
+    mode = os.fstat(handle).st_mode
+    # The loop reports a device that cannot be watched only later, in a callback, and then nothing ends the wait.
+    if stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(handle)):
         return None
     reader = asyncio.StreamReader(limit=_CHUNK)
     protocol = asyncio.StreamReaderProtocol(reader)
     try:
         await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(handle, "rb", 0, closefd=False))
-    except (PermissionError, ValueError):  # /dev/null cannot be watched
+    except (PermissionError, ValueError):
         return None
     return reader
 

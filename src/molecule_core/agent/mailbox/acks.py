@@ -111,7 +111,7 @@ class AckTracker:
         except ApiError as error:
             if error.status not in _FINAL_STATUSES or await is_workspace_inaccessible(error, api, self._id):
                 return False
-            _log.info("workspace %s: the ack of %s was refused: %s", self._id, activity_id, error)
+            _log.info("workspace %s: the ack of %s was rejected: %s", self._id, activity_id, error)
             floor = -1
         if self._state.handled.get(activity_id) == attempt:  # not delivered again meanwhile
             del self._state.handled[activity_id]
@@ -136,7 +136,7 @@ class AckTracker:
             self._file.save(self._state)
         except OSError as error:
             if not self._unsaved:
-                _log.error("workspace %s: what is handled cannot be kept on the disk (%s)", self._id, error)
+                _log.error("workspace %s: handled messages cannot be stored on disk (%s)", self._id, error)
             self._unsaved = True
         else:
             self._unsaved = False

@@ -68,11 +68,7 @@ def _is_number(text: str) -> bool:
 
 def format_cursor(state: CursorState) -> str:
     """Format a state as text that `parse_cursor` reads, without ids that cannot be written."""
-    lines = [
-        state.cursor if _is_id(state.cursor) else "",
-        f"workspace {state.workspace}",
-        f"fence {state.fence}",
-    ]
+    lines = [state.cursor if _is_id(state.cursor) else "", f"workspace {state.workspace}", f"fence {state.fence}"]
     lines += [f"held {attempt} {id_}" for id_, attempt in state.held.items() if _is_id(id_)]
     # control: handled-kept
     lines += [f"handled {attempt} {id_}" for id_, attempt in state.handled.items() if _is_id(id_)]

@@ -6,6 +6,7 @@ In memory only; the server stores the messages.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +31,15 @@ class InboxEntry(Struct):
 
     message: InboxMessage
     is_shown: bool = False
-    """Whether it was the result of a tool call, so that the model has seen it."""
+    """Whether it was the result of a tool call or the input of a turn, so that the model has seen it."""
+    is_reported: bool = False
+    """Whether the server knows that the model has seen it."""
+    is_announced: bool = False
+    """Whether the host was woken for it, so that this session will read it."""
+    is_urged: bool = False
+    """Whether the agent was asked at the end of a turn to answer it."""
+    has_progress: bool = False
+    """Whether the agent reported progress on it."""
     push_count: int = 0
     push_at: float = 0.0
 
@@ -84,7 +93,7 @@ class MergedInbox:
             if not is_first_reminder:
                 known.message = replace(known.message, attempt=message.attempt)  # control: repeat-no-news
                 return False
-            known.message, known.is_shown, known.push_count, known.push_at = message, False, 0, 0.0
+            self._entries[key] = InboxEntry(message)
             self._notify()
             return True
         self._entries[key] = InboxEntry(message)
@@ -150,6 +159,23 @@ class MergedInbox:
             arrival_id: id_ for (arrival_id, each), id_ in self._handles.items() if each == _normalize_handle(handle)
         }
 
+    def find_unknown(self, workspace_id: str, count: int) -> list[InboxEntry]:
+        """Return the oldest messages of a workspace that the model has not seen and the host was not woken for."""
+        own = (each for each in self._entries.values() if each.key[0] == workspace_id)
+        found = (each for each in own if not (each.is_known or each.is_announced))
+        return list(islice(found, count))
+
+    def mark_shown(self, entry: InboxEntry) -> None:
+        """Mark a message as shown to the model."""
+        entry.is_shown = True
+        self._notify()
+
+    def take_message(self, key: EntryKey) -> None:
+        """Remove a message that another process has now; it may come back."""
+        if self._entries.pop(key, None) is not None:
+            self._counts[key[0]] -= 1
+            self._notify()
+
     def mark_handled(self, key: EntryKey) -> InboxEntry | None:
         """Mark a message as handled; return its entry if it was waiting."""
         entry = self._entries.pop(key, None)
@@ -165,7 +191,7 @@ class MergedInbox:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     async def wait_for_change(self) -> None:
-        """Wait until a message is added or removed."""
+        """Wait until a message is added, shown or removed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:

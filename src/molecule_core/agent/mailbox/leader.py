@@ -9,6 +9,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from molecule_core.agent.mailbox.mail_transfer import socket_path
+
 _MAX_BYTES = 256
 
 
@@ -17,11 +19,13 @@ class LeaderLock:
 
     def __init__(self, folder: Path, workspace_id: str) -> None:
         self._path = folder / f".mcp_leader_{workspace_id}"
+        self.mail_address = socket_path(folder, workspace_id)
+        """Where the leader gives messages to other processes."""
         self._handle: int | None = None
         self.fence = 0
 
     def try_acquire(self, at_least: int = 0) -> bool:
-        """Become the leader if there is none; the fence then exceeds all earlier ones and `at_least`.
+        """Acquire leadership if there is no leader; the fence then exceeds all earlier ones and `at_least`.
 
         Raises OSError if the folder does not allow it.
         """

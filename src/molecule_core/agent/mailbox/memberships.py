@@ -27,6 +27,7 @@ class Memberships:
 
     async def stop_all(self, seconds: float) -> None:
         """Stop all memberships and release unhandled claims, waiting at most `seconds` for the servers."""
+        await asyncio.gather(*(each.finish_claim() for each in self._by_id.values()), return_exceptions=True)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -36,6 +37,16 @@ class Memberships:
         for task in releases:
             task.cancel()
         await asyncio.gather(*releases, return_exceptions=True)
+
+    async def wait_for_mail(self) -> None:
+        """Wait without end, and take messages that other processes of this agent have claimed, as they arrive."""
+        waits = [asyncio.create_task(each.wait_for_mail()) for each in self._by_id.values() if each.shares_mail]
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def wait_first_poll(self, clock: Clock, seconds: float) -> None:
         """Wait at most `seconds` for the first poll of each workspace."""
@@ -49,8 +60,8 @@ class Memberships:
         found = self._by_id.get(workspace_id)
         if found is None:
             raise ToolError(
-                f"workspace {sanitize_line(workspace_id, 64)} is none of yours, and no other one stands in for it. "
-                f"Yours: {self.describe_choices()}. Name one of these.",
+                f"workspace {sanitize_line(workspace_id, 64)} is not one of yours. Use one of your workspaces: "
+                f"{self.describe_choices()}.",
                 "unknown_workspace",
             )
         return found
@@ -62,7 +73,7 @@ class Memberships:
         if len(self._by_id) == 1:
             return next(iter(self._by_id.values()))
         raise ToolError(
-            f"you sit in several workspaces; say as which one you act with {argument}: {self.describe_choices()}.",
+            f"you have several workspaces. Set {argument} to the one to act as: {self.describe_choices()}.",
             "ambiguous_workspace",
         )
 
@@ -74,12 +85,12 @@ class Memberships:
         """Return what a model should know of workspaces whose messages are not available now; empty if all are."""
         notes = []
         for each in self._by_id.values():
-            if each.state == "following":
+            if each.state == "following" and not each.shares_mail:
                 pid = each.leader_pid()
                 reader = f"process {pid}" if pid is not None else "another process"
                 notes.append(f"the inbox of workspace {each.id} is read by {reader} of this agent")
             elif each.problem:
                 notes.append(f"workspace {each.id}: {each.problem}")
             elif not each.first_poll_done.is_set():
-                notes.append(f"workspace {each.id} is being connected and may have mail; call again in a moment")
+                notes.append(f"workspace {each.id} is still connecting and may have messages: call again in a moment")
         return "; ".join(notes)

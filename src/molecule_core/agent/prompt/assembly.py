@@ -24,8 +24,9 @@ from molecule_core.agent.prompt.peers import (
 )
 from molecule_core.agent.sanitize import strip_invisible
 from molecule_core.tools import docs
-from molecule_core.tools.spec import Runtime, runtime_for_name, tool_name
+from molecule_core.tools.host_context import DELEGATION_FAILED, PARENT_HEADING, code_fence
 from molecule_core.wire.schemas.prompts import BuildTrigger, PromptBuild, PromptSection, estimate_tokens, hash_text
+from molecule_core.wire.schemas.runtimes import Runtime, runtime_for_name, tool_name
 
 _MAX_TITLE = 200
 # Names listed in the coordinator's text; further ones are only among the peers.
@@ -130,7 +131,7 @@ class PromptAssembler:
         runtime = runtime_for_name(inputs.home.runtime)
         self._runtime = runtime
         self._leading = tuple(_leading_sections(inputs, runtime))
-        self._closing = make_section(6, "failures", "When a delegation fails", "molecule", texts.DELEGATION_FAILED)
+        self._closing = make_section(6, "failures", "When a delegation fails", "molecule", DELEGATION_FAILED)
         budget = inputs.home.budget
         own_tokens = sum(each.tokens for each in self._leading) + self._closing.tokens
         capacity = budget - own_tokens - estimate_tokens(1200)  # the intro with its longest note
@@ -138,7 +139,7 @@ class PromptAssembler:
         warnings = (*inputs.home.warnings, *inputs.warnings)
         if capacity < 0:
             warnings += (
-                f"the agent's own files take {own_tokens} of {budget} tokens: peers are left out, nothing else is",
+                f"the agent's own files take {own_tokens} of {budget} tokens: the peers are omitted, nothing else",
             )
         self._warnings = warnings
 
@@ -225,11 +226,11 @@ def _leading_sections(inputs: PromptInputs, runtime: Runtime) -> Iterator[Prompt
 
 def _parent_sections(inputs: PromptInputs) -> Iterator[PromptSection]:
     """Yield one section per file, the first with the heading."""
-    source, head = f"workspace:{inputs.parent_id}", texts.PARENT + SEPARATOR
+    source, head = f"workspace:{inputs.parent_id}", PARENT_HEADING + SEPARATOR
     for each in inputs.parent_files or ():
         name = escape_fence(each.path, _MAX_TITLE)
         yield make_section(
-            2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{texts.code_fence(strip_invisible(each.text))}"
+            2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{code_fence(strip_invisible(each.text))}"
         )
         head = ""
 

@@ -11,7 +11,14 @@ from msgspec import Meta, Struct
 
 from molecule_core.agent.prompt.safe_files import UnreadableFileError, list_folders, read_safe_file
 from molecule_core.agent.prompt.safe_yaml import MAX_YAML_BYTES, InvalidYamlError, read_yaml
-from molecule_core.agent.prompt.skills import MAX_SKILLS, SKILLS_FOLDER, InvalidSkillError, Skill, load_skill
+from molecule_core.agent.prompt.skills import (
+    DEFAULT_SKILL_BYTES,
+    MAX_SKILLS,
+    SKILLS_FOLDER,
+    InvalidSkillError,
+    Skill,
+    load_skill,
+)
 from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 
 CONFIG_FILE = "config.yaml"
@@ -34,6 +41,7 @@ class HomeConfig(Struct, frozen=True, kw_only=True):
     rules: PathList = []
     approval_rules: Annotated[list[dict[str, Any]], Meta(max_length=_MAX_FILES)] = []
     prompt_budget_tokens: Annotated[int, Meta(ge=500, le=2_000_000)] = DEFAULT_BUDGET_TOKENS
+    skill_bytes: Annotated[int, Meta(ge=1, le=4 << 20)] = DEFAULT_SKILL_BYTES
     runtime: str = ""
     tools: bool | list[str] = True
 
@@ -90,9 +98,8 @@ def _shareable_paths(paths: list[str], prompts: list[str], warnings: list[str]) 
     for path in paths:
         if path.casefold() in private_paths:
             warnings.append(
-                f"shared file {sanitize_line(path)!r} is left out: "
-                "an agent's own prompt and configuration are not shared; "
-                "put what children may read into a file of its own"
+                f"shared file {sanitize_line(path)!r} is omitted: an agent's own prompt and configuration are not "
+                "shared; put content for children into a separate file"
             )
     return [each for each in paths if each.casefold() not in private_paths]
 
@@ -103,9 +110,9 @@ def _read_config(folder: Path, warnings: list[str]) -> tuple[HomeConfig, bool]:
     except UnreadableFileError as error:
         if error.is_missing:
             return HomeConfig(), False
-        warnings.append(f"{CONFIG_FILE} is left out: {error}")
+        warnings.append(f"{CONFIG_FILE} is omitted: {error}")
     except (InvalidYamlError, msgspec.ValidationError) as error:
-        warnings.append(f"{CONFIG_FILE} is left out: {sanitize_line(str(error))}")
+        warnings.append(f"{CONFIG_FILE} is omitted: {sanitize_line(str(error))}")
     return HomeConfig(), True
 
 
@@ -117,19 +124,21 @@ def _read_files(
         try:
             found.append(HomeFile(path, strip_invisible(read_safe_file(folder, path, max_bytes)).strip()))
         except UnreadableFileError as error:
-            warnings.append(f"{label} {sanitize_line(path)!r} is left out: {error}")
+            warnings.append(f"{label} {sanitize_line(path)!r} is omitted: {error}")
     return tuple(found)
 
 
 def _load_skills(folder: Path, config: HomeConfig, warnings: list[str]) -> list[Skill]:
     names, found = config.skills, []
     try:
-        names = list_folders(folder, SKILLS_FOLDER, MAX_SKILLS) if names is None else names
+        if names is None:
+            names, links = list_folders(folder, SKILLS_FOLDER, MAX_SKILLS)
+            warnings += [f"skill {sanitize_line(each)!r} is omitted: it is a link. Copy its folder" for each in links]
     except UnreadableFileError as error:
-        warnings.append(f"{SKILLS_FOLDER} is left out: {error}")
+        warnings.append(f"{SKILLS_FOLDER} is omitted: {error}")
     for name in names or ():
         try:
-            found.append(load_skill(folder, name))
+            found.append(load_skill(folder, name, max_bytes=config.skill_bytes))
         except InvalidSkillError as error:
             warnings.append(str(error))
     return found

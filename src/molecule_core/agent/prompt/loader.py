@@ -19,6 +19,8 @@ from molecule_core.wire.schemas.prompts import PromptBuild, SharedContext
 
 REQUEST_SECONDS = 5.0
 """Time limit of a request; without an answer in time, its part is left out of this prompt."""
+PARENT_VARIABLE = "PARENT_ID"
+"""The variable by which the original runtime names a parent. The server knows the parent, so it is only compared."""
 _SHARED_PATH = "shared-context"
 # The request itself is invalid. Other errors are about rights and rate limits, which can change.
 _FINAL_STATUSES = (400, 413, 422)
@@ -36,9 +38,20 @@ class PromptServerError(Exception):
 
 
 class PromptLoader:
-    """Loader of prompt inputs for one workspace. `api`: makes one request."""
+    """Loader of prompt inputs for one workspace.
 
-    def __init__(self, api: Requester, workspace_id: str, *, clock: Clock, seconds: float = REQUEST_SECONDS) -> None:
+    `api`: makes one request. `expected_parent`: what PARENT_ID names, where the parent's process has set it."""
+
+    def __init__(
+        self,
+        api: Requester,
+        workspace_id: str,
+        *,
+        clock: Clock,
+        expected_parent: str = "",
+        seconds: float = REQUEST_SECONDS,
+    ) -> None:
+        self._expected_parent = expected_parent
         self._api = api
         self.workspace_id = workspace_id
         self._path = f"/workspaces/{workspace_id}"
@@ -49,11 +62,16 @@ class PromptLoader:
         """Load all inputs of a prompt. Never fails: what could not be loaded is listed in `warnings`."""
         warnings: list[str] = []
         own_row, rows = await asyncio.gather(
-            self._fetch_or_warn(self._path, "who you are", warnings),
-            self._fetch_or_warn(f"/registry/{self.workspace_id}/peers", "whom you may talk to", warnings),
+            self._fetch_or_warn(self._path, "your own workspace", warnings),
+            self._fetch_or_warn(f"/registry/{self.workspace_id}/peers", "the list of your peers", warnings),
         )
         parent_id = own_row.get("parent_id") if isinstance(own_row, dict) else None
         parent_id = parent_id if isinstance(parent_id, str) and parent_id else None
+        if isinstance(own_row, dict) and self._expected_parent not in ("", parent_id):
+            warnings.append(
+                f"{PARENT_VARIABLE} names {sanitize_line(self._expected_parent, 64)}, but the server says that the "
+                f"parent is {sanitize_line(parent_id or 'none', 64)}, which is used"
+            )
         peers = None
         if isinstance(rows, list):
             found = (peer_from_row(each, self.workspace_id) for each in rows)
@@ -69,14 +87,14 @@ class PromptLoader:
 
     async def _parent_files(self, parent_id: str, warnings: list[str]) -> tuple[HomeFile, ...] | None:
         response = await self._fetch_or_warn(
-            f"/workspaces/{parent_id}/{_SHARED_PATH}", "what your parent shares", warnings
+            f"/workspaces/{parent_id}/{_SHARED_PATH}", "the shared files of your parent", warnings
         )
         if response is None:
             return None
         try:
             shared = msgspec.convert(response, SharedContext)
         except msgspec.ValidationError:
-            warnings.append("what your parent shares is not known: its answer cannot be read")
+            warnings.append("the shared files of your parent could not be loaded: the response has an unknown format")
             return None
         return tuple(HomeFile(each.path, each.content) for each in shared.files)
 
@@ -84,7 +102,7 @@ class PromptLoader:
         try:
             return await self._request("GET", path)
         except PromptServerError as error:
-            warnings.append(f"{subject} is not known: {error}")
+            warnings.append(f"{subject} could not be loaded: {error}")
             return None
 
     async def upload_shared_files(self, home: Home) -> None:

@@ -21,6 +21,8 @@ LEVEL_FULL, LEVEL_NO_SKILLS, LEVEL_NAMES, LEVEL_SOME = range(4)
 SHORTENED_MARKS = (None, "skills", "skills and description", "skills and description")
 # Peers per chunk: a changed peer costs building one chunk and joining all.
 _CHUNK_PEERS = 16
+LIMITED_STATUS = "limited"
+"""Shown instead of the status of a peer that a vendor's limit keeps from working."""
 PEER_END, SEPARATOR = "\n</peer>", "\n\n"
 _DESCRIPTION, _SKILL = "\ndescription: ", "\n- "
 # Bytes that need no sanitizing: visible ASCII except the characters of tags.
@@ -228,7 +230,7 @@ def peer_from_row(row: Any, own_id: str) -> PromptPeer | None:
     return PromptPeer(
         id=_text(row["id"]),
         name=_text(row.get("name")),
-        status=_text(row.get("status")),
+        status=LIMITED_STATUS if row.get("limited_until") else _text(row.get("status")),
         description=description_skills[0] or _text(row.get("role")),
         skills=description_skills[1],
         is_child=row.get("parent_id") == own_id,

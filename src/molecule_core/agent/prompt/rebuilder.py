@@ -19,7 +19,7 @@ from molecule_core.agent.prompt.assembly import Prompt, PromptAssembler, PromptI
 from molecule_core.agent.prompt.file_watch import watch_files
 from molecule_core.agent.prompt.home import CONFIG_FILE, Home, HomeFile, read_home
 from molecule_core.agent.prompt.loader import PromptLoader, PromptServerError
-from molecule_core.agent.prompt.peers import PromptPeer, description_and_skills
+from molecule_core.agent.prompt.peers import LIMITED_STATUS, PromptPeer, description_and_skills
 from molecule_core.agent.prompt.skills import SKILLS_FOLDER
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.common.clock import Clock, yield_to_others
@@ -46,6 +46,8 @@ PROMPT_EVENTS = frozenset(
     (
         _CARD,
         *_STATUS_BY_EVENT,
+        "WORKSPACE_LIMITED",
+        "WORKSPACE_LIMIT_ENDED",
         "WORKSPACE_PROVISIONING",
         "WORKSPACE_UPDATED",
         "WORKSPACE_EXPANDED",
@@ -78,7 +80,8 @@ class PromptRebuilder:
     """The current prompt of an agent.
 
     `on_update` is called with each new prompt, and again with the same one after it raised PromptServerError, unless
-    that was final. `on_warning` is called with further problems.
+    that was final. `on_warning` is called with further problems. `tools`: the tools that the agent is offered, if they
+    are known; the prompt documents no others.
     """
 
     def __init__(
@@ -91,8 +94,10 @@ class PromptRebuilder:
         on_warning: Callable[[str], None],
         clock: Clock,
         randomness: Randomness,
+        tools: tuple[str, ...] | None = None,
     ) -> None:
         self.prompt: Prompt | None = None
+        self._tools = tools
         self._loader = loader
         self._folder = folder.resolve()
         self._on_update = on_update
@@ -142,7 +147,7 @@ class PromptRebuilder:
         if self._retry_at is None:
             await self._has_causes.wait()
         elif not await self._clock.wait(self._has_causes.wait(), self._retry_at - self._clock.monotonic()):
-            return [_RebuildCause(BuildTrigger("gap", "asked again"))]
+            return [_RebuildCause(BuildTrigger("gap", "request repeated"))]
         until = self._clock.monotonic() + _MAX_DEBOUNCE_SECONDS
         if self._assembler is not None:  # the first prompt is needed at once
             while self._clock.monotonic() < until:
@@ -161,7 +166,9 @@ class PromptRebuilder:
                 async for paths in watch_files(self._folder, self._is_relevant):
                     self._add_cause(_RebuildCause(BuildTrigger("file", ", ".join(paths)[:500]), files=True))
             except OSError as error:
-                self._watch_warnings = (f"changes of files in {self._folder} are not seen: {error.strerror or error}",)
+                self._watch_warnings = (
+                    f"changes of files in {self._folder} cannot be detected: {error.strerror or error}",
+                )
             if self._watch_warnings and self._watch_warnings != reported:
                 self._on_warning(self._watch_warnings[0])
                 self._add_cause(_RebuildCause(BuildTrigger("file"), files=True))
@@ -170,7 +177,7 @@ class PromptRebuilder:
             await sleep(self._clock, self._watch_back_off.next_delay())
             # Changes in between are found by reading the files; a watch that fails again is reported again.
             reported, self._watch_warnings = self._watch_warnings, ()
-            self._add_cause(_RebuildCause(BuildTrigger("file", "watched again"), files=True))
+            self._add_cause(_RebuildCause(BuildTrigger("file", "file watch restarted"), files=True))
 
     def _is_relevant(self, path: str) -> bool:
         return path in self._paths or path == SKILLS_FOLDER or path.startswith(f"{SKILLS_FOLDER}/")
@@ -182,7 +189,7 @@ class PromptRebuilder:
                 async for frame in self._events():
                     self._handle_frame(frame)
             except (ApiError, NoAnswerError, msgspec.DecodeError) as error:
-                self._on_warning(f"events of others are not heard: {error}")
+                self._on_warning(f"events of other workspaces cannot be received: {error}")
             # A server that only sends `hello` and closes the stream does not reset the back-off.
             if self._clock.monotonic() - started > _RETRY_MAX_SECONDS:
                 self._listen_back_off.reset()
@@ -239,7 +246,7 @@ class PromptRebuilder:
         try:
             await self._on_update(self._unreported)
         except PromptServerError as error:
-            self._on_warning(f"the server does not know this prompt: {error}")
+            self._on_warning(f"this prompt could not be reported to the server: {error}")
             if not error.is_final:
                 return
         self._unreported = None
@@ -252,7 +259,8 @@ class PromptRebuilder:
             self._retry_at = self._clock.monotonic() + self._retry_back_off.next_delay()
 
     def _read_home(self) -> None:
-        self._home = home = read_home(self._folder)
+        home = read_home(self._folder)
+        self._home = home = home if self._tools is None else msgspec.structs.replace(home, tool_names=self._tools)
         config_paths = {CONFIG_FILE, *home.paths}
         # When a folder is replaced, only the folder itself is reported as changed.
         parents = {str(each) for path in config_paths for each in PurePosixPath(path).parents if each.name}
@@ -263,7 +271,7 @@ class PromptRebuilder:
         try:
             await self._loader.upload_shared_files(self._home)
         except PromptServerError as error:
-            self._share_warnings = (f"files are not shared with children: {error}",)
+            self._share_warnings = (f"files could not be shared with children: {error}",)
             self._on_warning(self._share_warnings[0])
             self._rejected_files = self._home.shared if error.is_final else None
             self._is_share_pending = not error.is_final
@@ -291,7 +299,8 @@ class PromptRebuilder:
         peers, payload = self._peers or {}, frame.get("payload")
         if (peer := peers.get(id_)) is None or not isinstance(payload, dict):
             return False
-        peer = msgspec.structs.replace(peer, status=_STATUS_BY_EVENT.get(str(name), peer.status))
+        if peer.status != LIMITED_STATUS:  # until its limit ends
+            peer = msgspec.structs.replace(peer, status=_STATUS_BY_EVENT.get(str(name), peer.status))
         card = payload.get("agent_card")
         if card is not None:
             description, skills = description_and_skills(card)

@@ -14,9 +14,9 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # c
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_PARTS, _MAX_NAME = 16, 255
 _REASONS = {
-    errno.ENOENT: "it is not there",
+    errno.ENOENT: "it does not exist",
     errno.ELOOP: "it is a link",
-    errno.ENOTDIR: "a part of its path is no folder",
+    errno.ENOTDIR: "a part of its path is not a folder",
 }
 
 
@@ -34,7 +34,7 @@ def read_safe_file(root: Path, path: str, limit: int) -> str:
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise UnreadableFileError("it is no plain file")
+            raise UnreadableFileError("it is not a regular file")
         data = b""
         while len(data) <= limit and (chunk := os.read(handle, limit + 1 - len(data))):
             data += chunk
@@ -47,14 +47,16 @@ def read_safe_file(root: Path, path: str, limit: int) -> str:
     try:
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise UnreadableFileError("it is no text in UTF-8") from None
+        raise UnreadableFileError("it is not text in UTF-8") from None
     if "\x00" in text:
-        raise UnreadableFileError("it holds a NUL character; it is no text")
+        raise UnreadableFileError("it contains a NUL character, so it is not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def list_folders(root: Path, path: str, limit: int) -> list[str]:
-    """Return the sorted names of at most `limit` folders in a folder; none if it is missing.
+def list_folders(root: Path, path: str, limit: int) -> tuple[list[str], list[str]]:
+    """Return the sorted names of the folders in a folder, at most `limit`, and of links, which are not followed.
+
+    Both are empty if the folder is missing.
 
     Raises UnreadableFileError.
     """
@@ -62,18 +64,20 @@ def list_folders(root: Path, path: str, limit: int) -> list[str]:
         handle = _open_folder(root, _split_path(path))
     except UnreadableFileError as error:
         if error.is_missing:
-            return []
+            return [], []
         raise
     try:
         with os.scandir(handle) as entries:
-            found = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+            listed = list(entries)
+            found = sorted(each.name for each in listed if each.is_dir(follow_symlinks=False))
+            links = sorted(each.name for each in listed if each.is_symlink())
     except OSError as error:
         raise UnreadableFileError(_error_reason(error)) from None
     finally:
         os.close(handle)
     if len(found) > limit:
-        raise UnreadableFileError(f"it holds more than {limit} folders")
-    return found
+        raise UnreadableFileError(f"it contains more than {limit} folders")
+    return found, links[:limit]
 
 
 def _open_file(root: Path, path: str) -> int:
@@ -110,7 +114,7 @@ def _split_path(path: str) -> list[str]:
     )
     # control: path-check
     if is_invalid or len(parts) > _MAX_PARTS or "\\" in path or "\x00" in path or path.startswith("~"):
-        raise UnreadableFileError("its path is not one of names with / between them")
+        raise UnreadableFileError("its path must consist of names with / between them")
     return parts
 
 

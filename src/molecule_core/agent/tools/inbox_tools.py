@@ -1,5 +1,6 @@
 """Runs the tools that an agent's process handles itself: the merged inbox, and answers that need routing."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterable
 from typing import Any
@@ -33,6 +34,7 @@ from molecule_core.tools.schemas.messages import (
 )
 from molecule_core.tools.schemas.replies import DeclineArguments, ReplyByHandleArguments
 from molecule_core.tools.spec import NO_ANSWER_CODE, ToolError
+from molecule_core.wire.schemas.activity import Intent, MessageKind
 
 # 10 s: hosts end a silent call after a minute at the earliest; progress well before that keeps it alive.
 _PROGRESS_SECONDS = 10.0
@@ -78,23 +80,45 @@ class InboxTools:
             await self._memberships.wait_first_poll(self._clock, self._settings.first_look_seconds)
         while True:
             self.apply_notes()
+            if not any(not each.is_shown for each in self._inbox.entries()):
+                await self._fetch_mail(1)
             entry = next((each for each in self._inbox.entries() if not each.is_shown), None)
             elapsed = self._clock.monotonic() - started
             if entry is not None or elapsed >= arguments.timeout_secs:
-                return self._wait_result(entry)
+                result = self._wait_result(entry)
+                self._return_unseen()
+                return result
             has_changed = await self._clock.wait(
-                self._inbox.wait_for_change(), min(arguments.timeout_secs - elapsed, _PROGRESS_SECONDS)
+                self._wait_for_change(), min(arguments.timeout_secs - elapsed, _PROGRESS_SECONDS)
             )
             if not has_changed:
                 elapsed = min(self._clock.monotonic() - started, arguments.timeout_secs)
                 await context.progress(elapsed, arguments.timeout_secs, "no message yet")
+
+    async def _wait_for_change(self) -> None:
+        """Wait for a change of the inbox, also by messages of the processes that lead."""
+        fetching = asyncio.create_task(self._memberships.wait_for_mail())
+        try:
+            await self._inbox.wait_for_change()
+        finally:
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+
+    async def _fetch_mail(self, count: int) -> None:
+        """Take messages that other processes of this agent have claimed and not shown."""
+        for each in self._memberships:
+            await each.fetch_mail(count, self._settings.first_look_seconds)
+
+    def _return_unseen(self) -> None:
+        for each in self._memberships:
+            each.return_unseen()
 
     def _wait_result(self, entry: InboxEntry | None) -> dict[str, Any]:
         notes = [self._memberships.problems_note()]
         if entry is None:
             entry = next(iter(self._inbox.entries()), None)
             if entry is not None:
-                notes.append("nothing new; this one was shown before and is still open: answer or acknowledge it")
+                notes.append("no new message; this one was shown before and is still open: answer or acknowledge it")
         message = None if entry is None else self._show_entry(entry)
         waiting = sum(not each.is_shown for each in self._inbox.entries())
         return {"message": message, "waiting": waiting, "note": _join_notes(notes)}
@@ -103,9 +127,11 @@ class InboxTools:
         """Return the oldest waiting messages."""
         await self._memberships.wait_first_poll(self._clock, self._settings.first_look_seconds)
         self.apply_notes()
+        await self._fetch_mail(arguments.limit)
         messages = [self._show_entry(entry) for entry in list(self._inbox.entries())[: arguments.limit]]
+        self._return_unseen()
         rest = len(self._inbox) - len(messages)
-        more = f"{rest} more wait" if rest else ""
+        more = f"{rest} more messages are open" if rest else ""
         return {"messages": messages, "note": _join_notes([more, self._memberships.problems_note()])}
 
     def apply_notes(self) -> None:
@@ -115,7 +141,7 @@ class InboxTools:
 
     def _show_entry(self, entry: InboxEntry) -> dict[str, Any]:
         """Return a message as a result, and mark it as shown; in single mode without its workspace, which is known."""
-        entry.is_shown = True
+        self._inbox.mark_shown(entry)
         entry.push_at = max(entry.push_at, self._clock.monotonic() + self._settings.repush_most_seconds)
         message = replace(entry.message, arrival_workspace_id="") if self._memberships.is_single else entry.message
         fields: dict[str, Any] = msgspec.to_builtins(message)
@@ -183,7 +209,7 @@ class InboxTools:
     def _drop_decided(self, approval_id: str, workspace_id: str) -> None:
         """Remove the request for a decided approval; the server knows it already."""
         for message in [each.message for each in self._inbox.entries()]:
-            is_match = message.kind == approval_tools.REQUEST_KIND and message.approval_id == approval_id
+            is_match = message.kind == MessageKind.APPROVAL_REQUEST and message.approval_id == approval_id
             if is_match and workspace_id in ("", message.arrival_workspace_id):
                 self._memberships.get_membership(message.arrival_workspace_id).mark_handled(message.activity_id)
 
@@ -197,7 +223,7 @@ class InboxTools:
         if len(entries) > 1:
             workspace_ids = ", ".join(each.message.arrival_workspace_id for each in entries)
             raise ToolError(
-                f"several workspaces have a message of this id: {workspace_ids}. Name workspace_id too.",
+                f"several workspaces have a message with this id: {workspace_ids}. Set workspace_id.",
                 "ambiguous_message",
             )
         if entries:
@@ -206,7 +232,7 @@ class InboxTools:
             return _pop_result(arguments.activity_id, membership.id, removed=True, note=_unsure_note(is_confirmed))
         if origins := self._inbox.handled_origins(arguments.activity_id, arguments.workspace_id):
             return _pop_result(
-                arguments.activity_id, origins[0].workspace_id, removed=False, note="it was handled before"
+                arguments.activity_id, origins[0].workspace_id, removed=False, note="the message was already handled"
             )
         return await self._pop_at_leader(arguments)
 
@@ -222,11 +248,12 @@ class InboxTools:
                     continue
                 except NoAnswerError as error:
                     raise ToolError(
-                        f"the server did not answer ({sanitize_line(str(error))}); call again", NO_ANSWER_CODE
+                        f"the server did not answer ({sanitize_line(str(error))}). Call the tool again.", NO_ANSWER_CODE
                     ) from None
                 return _pop_result(arguments.activity_id, membership.id, removed=True)
         raise ToolError(
-            f"no message {sanitize_line(arguments.activity_id, 64)} waits for you. inbox_peek shows those that do.",
+            f"message {sanitize_line(arguments.activity_id, 64)} not found among your open messages. inbox_peek "
+            "lists them.",
             "unknown_message",
         )
 
@@ -236,7 +263,8 @@ class InboxTools:
             return await membership.ack_message(entry.message.activity_id, entry.message.attempt)
         except LeaderFenced:
             raise ToolError(
-                "it is handled, but that could not be kept (another process leads now): it may come once more",
+                "the message is handled, but that could not be stored (another process is the leader now): it may be "
+                "delivered again",
                 "not_kept",
             ) from None
 
@@ -264,8 +292,9 @@ class InboxTools:
             if each.origin == reply_routing.make_origin(membership.id, target.peer_id)
         ]
         entry = target.entry
-        if entry is None and not arguments.activity_id and len(open_entries) == 1 and open_entries[0].is_known:
-            entry = open_entries[0]  # the only message that this can answer
+        requests = [each for each in open_entries if each.message.intent == Intent.REQUEST] or open_entries
+        if entry is None and not arguments.activity_id and len(requests) == 1 and requests[0].is_known:
+            entry = requests[0]  # the only message that this can answer
         completed = self._complete_arguments(arguments, membership, target, entry)  # control: answer-by-its-seat
         result = await message_tools.reply_to_workspace(
             self.requester_for(membership),
@@ -275,10 +304,21 @@ class InboxTools:
             handle_matches=handle_matches,
         )
         await self._ack_answered(membership, entry, completed, result)
-        if not completed.activity_id and open_entries and not completed.progress:
-            ids = ", ".join(each.message.activity_id for each in open_entries)
-            result["note"] = f"sent; still open there, and not acknowledged: {ids}"
+        if not completed.activity_id and not completed.progress:
+            if await self.ack_unnamed(membership.id, result["answers"]):
+                result["acknowledged"] = True
+            ids = [each.message.activity_id for each in open_entries if each.message.activity_id != result["answers"]]
+            if ids:
+                result["note"] = f"sent; still open from this sender and not acknowledged: {', '.join(ids)}"
         return result
+
+    async def ack_unnamed(self, workspace_id: str, activity_id: str) -> bool:
+        """Acknowledge a message that a call answered without naming it, if the model was shown it.
+
+        Returns whether the server confirmed that. Raises ToolError."""
+        entries = self._inbox.find_entries(activity_id, workspace_id) if activity_id else []
+        shown = next((each for each in entries if each.is_known), None)
+        return shown is not None and await self._ack_entry(self._memberships.get_membership(workspace_id), shown)
 
     def _resolve_handle(self, arguments: ReplyToWorkspaceArguments) -> tuple[ReplyToWorkspaceArguments, bool]:
         """Complete the arguments from the handle; return whether its message is known here.
@@ -336,6 +376,8 @@ class InboxTools:
     ) -> None:
         """Remove an answered message; an ack that did not reach the server is sent again later."""
         if completed.progress:
+            if entry is not None:
+                entry.has_progress = True
             return
         if entry is not None and result["acknowledged"]:
             membership.mark_handled(completed.activity_id)
@@ -364,6 +406,8 @@ class InboxTools:
         result = await message_tools.reply_by_handle(
             self.requester_for(membership), membership.id, arguments, key, _attempt_of(entry)
         )
+        if entry is not None and arguments.progress:
+            entry.has_progress = True
         return await self._ack_closed(membership, entry, result)
 
     async def decline_by_handle(self, arguments: DeclineArguments, context: CallContext) -> dict[str, Any]:
@@ -390,10 +434,8 @@ class InboxTools:
         answers = result["answers"]
         if result["state"] == "open":
             return result
-        if result["acknowledged"] and membership.is_leading:
+        if result["acknowledged"]:
             membership.mark_handled(answers)
-        elif result["acknowledged"]:
-            membership.note_for_leader(answers, _attempt_of(entry))
         elif entry is not None and await self._ack_entry(membership, entry):
             result.update(acknowledged=True, note="")
         return result
@@ -412,7 +454,7 @@ def _pop_result(activity_id: str, workspace_id: str, *, removed: bool, note: str
 
 
 def _unsure_note(is_confirmed: bool) -> str:
-    return "" if is_confirmed else "kept here; the server could not be told yet and will be"
+    return "" if is_confirmed else "stored locally; the server could not be reached yet, and is notified later"
 
 
 def _join_notes(notes: Iterable[str]) -> str:

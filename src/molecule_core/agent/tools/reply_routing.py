@@ -54,8 +54,8 @@ def _target_of_message(
         if not matching:
             workspace_ids = ", ".join(each.workspace_id for each in origins)
             raise _reply_error(
-                f"message {sanitize_line(activity_id)} came to workspace {workspace_ids}, not to "
-                f"{sanitize_line(workspace_id)}. Answer from where it came to.",
+                f"message {sanitize_line(activity_id)} was sent to workspace {workspace_ids}, not to "
+                f"{sanitize_line(workspace_id)}. Answer as the workspace that received it.",
                 "wrong_workspace",
             )
         origins = matching
@@ -63,7 +63,7 @@ def _target_of_message(
         raise _ambiguous_error(entries, single)
     (message_origin,) = origins
     if peer_id and peer_id != message_origin.peer_id:
-        sender = f"peer {message_origin.peer_id}" if message_origin.peer_id else "a person (leave peer_id empty)"
+        sender = f"peer {message_origin.peer_id}" if message_origin.peer_id else "a person (omit peer_id)"
         raise _reply_error(
             f"message {sanitize_line(activity_id)} is from {sender}, not from {sanitize_line(peer_id)}.", "wrong_peer"
         )
@@ -113,8 +113,9 @@ def _ambiguous_error(entries: Sequence[InboxEntry], single: bool) -> ToolError:
     more = f"\n- and {len(entries) - _MAX_SHOWN} more" if len(entries) > _MAX_SHOWN else ""
     needed_arguments = "activity_id" if single else "activity_id, or workspace_id and peer_id"
     return _reply_error(
-        f"which message do you answer? Nothing was sent. Name {needed_arguments} of one of these (to write to the "
-        f"person of a workspace without answering, use send_message_to_user):\n{shown}{more}",
+        f"it is not clear which message you answer. Nothing was sent. Set {needed_arguments} to those of one of "
+        "these messages (to message the person of a workspace without answering, use "
+        f"send_message_to_user):\n{shown}{more}",
         "",
     )
 
@@ -128,14 +129,14 @@ def workspace_of_handle(handle: str, known: Mapping[str, str], named_workspace: 
     if named_workspace and known and named_workspace not in known:
         raise _reply_error(
             f"the handle {sanitize_line(handle, 64)} belongs to a message to workspace {', '.join(known)}, not to "
-            f"{sanitize_line(named_workspace, 64)}. Leave via_workspace out.",
+            f"{sanitize_line(named_workspace, 64)}. Omit via_workspace.",
             "wrong_workspace",
         )
     if named_workspace or len(known) <= 1:
         return named_workspace or "".join(known)
     raise _reply_error(
-        f"the handle {sanitize_line(handle, 64)} names a message in several of your workspaces: {', '.join(known)}. "
-        "Say which one with via_workspace.",
+        f"the handle {sanitize_line(handle, 64)} belongs to messages in several of your workspaces: "
+        f"{', '.join(known)}. Set via_workspace to one of them.",
         "ambiguous_workspace",
     )
 

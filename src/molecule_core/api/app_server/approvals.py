@@ -104,7 +104,10 @@ class ApprovalPrompts:
         decision, note = _DECISIONS.get(str(result.get("decision"))), result.get("note") or ""
         if decision is None:
             self._send_warning(
-                prompt.request_id, f"decision must be one of {', '.join(_DECISIONS)}; the approval still waits", None
+                prompt.request_id,
+                "decision has an unknown value, and the approval is still pending. "
+                f"Use one of: {', '.join(_DECISIONS)}.",
+                None,
             )
             return
         item = prompt.item

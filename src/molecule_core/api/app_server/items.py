@@ -4,8 +4,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from molecule_core.common.version import VERSION
 from molecule_core.tools.collaboration_specs import COLLABORATION_TOOLS
 from molecule_core.wire.protocols import app_server as app
 from molecule_core.wire.schemas import thread_log as log
@@ -24,6 +26,7 @@ _TOOL_NAMES = {
 }
 _COLLAB_TOOL_NAMES = frozenset(spec.name for spec in COLLABORATION_TOOLS)
 _IN_PROGRESS = "inProgress"
+_PROVIDER = "molecule"
 STARTED, COMPLETED = "item/started", "item/completed"
 
 
@@ -70,7 +73,7 @@ def thread_state(status: str, flags: list[log.ThreadFlag], *, idle: bool | None 
         return app.AppThreadStatus(type="notLoaded")
     is_idle = status in ("interrupted", "completed", "errored") if idle is None else idle
     if not is_idle:
-        return app.AppThreadStatus(type="active", active_flags=[_to_camel_case(each) for each in flags])
+        return app.AppThreadStatus(type="active", active_flags=[to_camel_case(each) for each in flags])
     return app.AppThreadStatus(type="systemError" if status == "errored" else "idle")
 
 
@@ -98,6 +101,15 @@ def thread_shape(item: ThreadItem, turns: list[app.AppTurn] | None = None) -> ap
             version=base.version, sha256=base.sha256, item_id=base.item_id, provenance=base.provenance
         ),
         call_id=item.call_id,
+        session_id=item.root_id,
+        name=item.nickname,
+        preview=item.task_name,
+        model_provider=_PROVIDER,
+        cwd="/",
+        cli_version=VERSION,
+        source="appServer",
+        ephemeral=False,
+        project_id=None,
         created_at=to_millis(item.created_at) // 1000,
         updated_at=to_millis(item.updated_at) // 1000,
         turns=turns or [],
@@ -121,6 +133,10 @@ class ItemBuilder:
             log.CollabCallEntry: self._collab_call,
             log.ThreadClosedEntry: self._thread_closed,
         }
+
+    def running_turn(self, thread_id: str) -> str | None:
+        """Return the running turn of a thread, if this builder has seen it begin."""
+        return self._running_turns.get(thread_id)
 
     def needs_history(self, log_line: ThreadLogLine) -> bool:
         """Return whether earlier entries must be read first.
@@ -269,7 +285,12 @@ def _peer_item(name: str, entry: log.PeerMessageEntry) -> app.PeerItem:
 
 # Entries that are complete at once. Entries missing here concern the thread and are no items of a turn.
 _ITEM_FACTORIES: dict[type, Callable[[str, Any], Any]] = {
-    log.UserMessageEntry: lambda name, it: app.UserItem(id=name, content=[app.UserTextPart(it.text)], author=it.author),
+    log.UserMessageEntry: lambda name, it: app.UserItem(
+        id=name,
+        content=[app.UserTextPart(it.text)],
+        author=it.author,
+        client_id=None if it.client_id is UNSET else it.client_id,
+    ),
     log.PeerMessageEntry: _peer_item,
     log.AgentMessageEntry: lambda name, it: app.AgentItem(id=name, text=it.text),
     log.ReasoningEntry: lambda name, it: app.ReasoningItem(id=name, summary=[it.text]),
@@ -296,7 +317,7 @@ def _collab_item(entry: log.CollabCallEntry, started: int | None, completed: int
         model=entry.model,
         reasoning_effort=entry.effort,
         agents_states={
-            each.thread_id: app.CollabAgentState(status=_to_camel_case(each.status), message=each.message)  # type: ignore[arg-type]
+            each.thread_id: app.CollabAgentState(status=to_camel_case(each.status), message=each.message)  # type: ignore[arg-type]
             for each in (reported if is_over else ())
         },
         started_at_ms=started,
@@ -319,6 +340,7 @@ def _with_result(item: app.CollabCallItem, entry: log.CollabCallEntry) -> app.Co
     return replace(item, receiver_agents=agents, timed_out=entry.timed_out, reason=entry.reason)
 
 
-def _to_camel_case(name: str) -> str:
+def to_camel_case(name: str) -> str:
+    """Return a name in snake_case as camelCase."""
     head, *rest = name.split("_")
     return head + "".join(each.capitalize() for each in rest)

@@ -8,20 +8,20 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import CredentialKind
-from molecule_core.api.app_server.items import ThreadLogLine, thread_shape, turns_from_lines
-from molecule_core.api.application import InternalRequest, error_response
+from molecule_core.api.app_server.items import ThreadLogLine, thread_shape, to_camel_case, turns_from_lines
+from molecule_core.api.application import InternalCall, InternalRequest, error_response
 from molecule_core.api.http.response import Response
 from molecule_core.api.routing import Request
 from molecule_core.common.errors import InvalidField, MoleculeError, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import is_valid_client_id
+from molecule_core.common.validation import validation_error_text
 from molecule_core.wire.protocols import app_server as app
 from molecule_core.wire.protocols import strict_json
 from molecule_core.wire.schemas.approvals import ApprovalItem, ApprovalPage
 from molecule_core.wire.schemas.threads import EntryPage, ThreadItem, ThreadPage, ThreadView, TurnResponse
 
 T = TypeVar("T")
-InternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
 """Makes an internal request as the caller of another one."""
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR, SERVER_BUSY = (
     -32700,
@@ -77,9 +77,7 @@ def parse_client_message(data: bytes, limits: Limits) -> ClientRequest | ClientR
     try:
         value = strict_json.decode(data, max_depth=limits.json_depth)
     except MoleculeError as error:
-        raise AppServerError(
-            app.AppServerErrorBody(PARSE_ERROR, f"{error.text} Send one JSON object in each text frame.")
-        ) from None
+        raise AppServerError(app.AppServerErrorBody(PARSE_ERROR, error.text)) from None
     if isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value):
         return ClientResponse(value.get("id"), value.get("result"))
     id_, method = (value.get("id"), value.get("method")) if isinstance(value, dict) else (None, None)
@@ -87,7 +85,7 @@ def parse_client_message(data: bytes, limits: Limits) -> ClientRequest | ClientR
     if not isinstance(method, str) or not is_valid_id:
         raise AppServerError(
             app.AppServerErrorBody(
-                INVALID_REQUEST, "a request is an object with id (text or number), method and params"
+                INVALID_REQUEST, "the request is not valid. Send an object with id (text or number), method and params."
             )
         )
     return ClientRequest(id_, method, value.get("params") or {})
@@ -96,13 +94,21 @@ def parse_client_message(data: bytes, limits: Limits) -> ClientRequest | ClientR
 def parse_params(params: Any, shape: type[T]) -> T:
     """Decode the parameters of a method; null members count as missing. Raises AppServerError."""
     try:
-        if isinstance(params, dict):
-            params = {name: value for name, value in params.items() if value is not None}
+        params = _without_nulls(params)
         return msgspec.convert(params, shape)
     except msgspec.ValidationError as error:
         raise AppServerError(
-            app.AppServerErrorBody(INVALID_PARAMS, f"params: {str(error)[:300]}; docs/app-server.md says what is taken")
+            app.AppServerErrorBody(
+                INVALID_PARAMS, validation_error_text(error, value=params, shape=shape, subject="params")
+            )
         ) from None
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value without the null members of its objects, at any depth."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 class AppServerMethods:
@@ -111,6 +117,7 @@ class AppServerMethods:
     def __init__(self, call_internally: InternalCall) -> None:
         self._call_internally = call_internally
         self._methods: dict[str, tuple[type[Struct], Callable[[Request, Any], Awaitable[MethodResult]]]] = {
+            "account/read": (app.AccountReadParams, self._read_account),
             "thread/start": (app.ThreadStartParams, self._start_thread),
             "thread/resume": (app.ThreadResumeParams, self._resume_thread),
             "thread/fork": (app.ThreadForkParams, self._fork_thread),
@@ -134,7 +141,7 @@ class AppServerMethods:
         if method_entry is None:
             raise AppServerError(
                 app.AppServerErrorBody(
-                    METHOD_NOT_FOUND, f"no such method; there are initialize, {', '.join(self._methods)}"
+                    METHOD_NOT_FOUND, f"the server has no such method. Use initialize, {', '.join(self._methods)}."
                 )
             )
         shape, method_function = method_entry
@@ -158,6 +165,9 @@ class AppServerMethods:
         """Decide an approval. Raises AppServerError."""
         path = f"/workspaces/{item.workspace_id}/approvals/{item.approval_id}/decide"
         await self._call_rest(http_request, ApprovalItem, "POST", path, body)
+
+    async def _read_account(self, _http_request: Request, _params: app.AccountReadParams) -> MethodResult:
+        return MethodResult(app.AccountResponse())
 
     # -- threads -------------------------------------------------------------------------------------------------------
 
@@ -242,7 +252,8 @@ class AppServerMethods:
             f"{_thread_path(http_request, params.thread_id)}/turns",
             _rest_body(params),
         )
-        return MethodResult({"turn": app.AppTurn(id=result.turn_id, status="inProgress"), "joined": result.joined})
+        turn = app.AppTurn(id=result.turn_id, status=to_camel_case(result.status))  # type: ignore[arg-type]
+        return MethodResult({"turn": turn, "joined": result.joined})
 
     async def _steer_turn(self, http_request: Request, params: app.TurnSteerParams) -> MethodResult:
         body = {**_rest_body(params), "mode": "steer"}
@@ -254,10 +265,10 @@ class AppServerMethods:
     async def _interrupt_turn(self, http_request: Request, params: app.TurnInterruptParams) -> MethodResult:
         running = (await self._get_thread(http_request, params.thread_id)).turn_id
         if running != params.turn_id:
-            now = "no turn runs" if running is None else f"turn {running} runs"
+            now = "no turn is running" if running is None else f"the running turn is {running}"
             raise AppServerError(
                 app.AppServerErrorBody(
-                    INVALID_REQUEST, f"{now} now, not {params.turn_id[:100]}; name the turn of turn/started"
+                    INVALID_REQUEST, f"{now}, not {params.turn_id[:100]}. Send the turn id of turn/started."
                 )
             )
         body = {} if params.descendants is None else {"descendants": params.descendants}
@@ -305,9 +316,7 @@ def _workspace_id(http_request: Request, workspace_id: str | None) -> str:
     if workspace_id is None and http_request.caller.kind is CredentialKind.WORKSPACE:
         workspace_id = http_request.caller.id
     if workspace_id is None:
-        raise AppServerError(
-            response_fault(error_response(InvalidField(reason="workspaceId is missing; name the workspace")))
-        )
+        raise AppServerError(response_fault(error_response(InvalidField(reason="workspaceId is missing. Add it."))))
     return _checked_path_id(http_request, workspace_id, "workspace")
 
 

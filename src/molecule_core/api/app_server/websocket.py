@@ -23,6 +23,7 @@ from molecule_core.api.app_server.items import (
     thread_state,
     to_millis,
 )
+from molecule_core.api.app_server.live_items import LiveItems
 from molecule_core.api.app_server.methods import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -31,16 +32,17 @@ from molecule_core.api.app_server.methods import (
     AppServerMethods,
     ClientRequest,
     ClientResponse,
-    InternalCall,
     parse_client_message,
     parse_params,
 )
+from molecule_core.api.application import InternalCall
 from molecule_core.api.auth import Authenticator
 from molecule_core.api.http.response import Response, WebSocketChannel
 from molecule_core.api.live.hub import CLOSE_INTERNAL, LiveHub
 from molecule_core.api.live.routes import org_id_of
 from molecule_core.api.live.websocket import WebSocketConnection
 from molecule_core.api.query_parameters import ORG, query_params
+from molecule_core.api.rate_limits import RateLimiter
 from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route
 from molecule_core.common.errors import StoreUnavailable
 from molecule_core.org.reader import OrgReader
@@ -48,11 +50,13 @@ from molecule_core.threads.reader import ThreadReader
 from molecule_core.views.feed import EncodedEvent
 from molecule_core.wire.protocols import app_server as app
 from molecule_core.wire.schemas.live import PingFrame
+from molecule_core.wire.schemas.live_turns import LiveTurnPayload
 from molecule_core.wire.schemas.thread_log import ThreadStatusChangedPayload, decode_entry
 from molecule_core.wire.schemas.threads import ThreadItem
 
+_LIVE_TURN = "LIVE_TURN"
 # Events that are translated for clients; all others are dropped.
-_FORWARDED_EVENTS = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM")) | _APPROVALS
+_FORWARDED_EVENTS = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM", _LIVE_TURN)) | _APPROVALS
 _LARGE_ENTRY = b"null"
 # Only event frames start like this.
 _EVENT_PREFIX = b'{"prev"'
@@ -75,8 +79,8 @@ class _LiveFrame(Struct):
     reason: str = ""
 
 
-class _ThreadItemPayload(Struct):
-    """Payload of `THREAD_ITEM`; `entry` is null if it is large."""
+class _RawItemPayload(Struct):
+    """Payload of `THREAD_ITEM`, with the entry not parsed; `entry` is null if it is large."""
 
     thread_id: str
     root_id: str
@@ -85,7 +89,8 @@ class _ThreadItemPayload(Struct):
     entry: Raw
 
 
-_FRAME_DECODER, _ITEM_DECODER = msgspec.json.Decoder(_LiveFrame), msgspec.json.Decoder(_ThreadItemPayload)
+_FRAME_DECODER, _ITEM_DECODER = msgspec.json.Decoder(_LiveFrame), msgspec.json.Decoder(_RawItemPayload)
+_TURN_DECODER = msgspec.json.Decoder(LiveTurnPayload)
 _THREAD_DECODER, _STATUS_DECODER = msgspec.json.Decoder(ThreadItem), msgspec.json.Decoder(ThreadStatusChangedPayload)
 
 
@@ -97,18 +102,20 @@ class AppServerRoutes:
         call_internally: InternalCall,
         live: LiveHub,
         authenticator: Authenticator,
+        rate_limiter: RateLimiter,
         reader: ThreadReader,
         org: OrgReader,
     ) -> None:
         self._methods = AppServerMethods(call_internally)
         self._live = live
         self._authenticator = authenticator
+        self._rate_limiter = rate_limiter
         self._reader = reader
         self._org = org
 
     def routes(self) -> list[Route]:
         """Return the route."""
-        summary = "Threads in the dialect of app-servers, over a WebSocket"
+        summary = "Drive threads with the app-server protocol over a WebSocket"
         return [
             Route(
                 "GET",
@@ -123,11 +130,17 @@ class AppServerRoutes:
         ]
 
     async def open_socket(self, http_request: Request) -> Response:
-        """Open a WebSocket for JSON-RPC without the version member (docs/app-server.md). The admin selects an org with
-        `org_id`."""
+        """Open a WebSocket for JSON-RPC without the version member (docs/reference/app-server.md). The admin selects an
+        org with `org_id`."""
         credential = self._authenticator.credential_hash(http_request.headers)
         return AppServerConnection(
-            self._live, http_request, org_id_of(http_request, self._org), credential, self._methods, self._reader
+            self._live,
+            self._rate_limiter,
+            http_request,
+            org_id_of(http_request, self._org),
+            credential,
+            self._methods,
+            self._reader,
         ).to_response()
 
 
@@ -140,13 +153,14 @@ class AppServerConnection(WebSocketConnection):
     def __init__(
         self,
         live: LiveHub,
+        rate_limiter: RateLimiter,
         http_request: Request,
         org_id: str,
         credential: str,
         methods: AppServerMethods,
         reader: ThreadReader,
     ) -> None:
-        super().__init__(live, http_request, org_id, credential)
+        super().__init__(live, rate_limiter, http_request, org_id, credential)
         self._request = http_request
         self._methods = methods
         self._reader = reader
@@ -164,6 +178,11 @@ class AppServerConnection(WebSocketConnection):
         self._followed_trees = set[str]()
         self._opted_out = frozenset[str]()
         self._item_builder = ItemBuilder()
+        self._live_items = LiveItems()
+        self._last_seq = 0
+        """The last journaled event that was translated."""
+        self._tree_by_thread: dict[str, str] = {}
+        """Root of the trees of threads that ran a live turn."""
         self._approval_prompts = ApprovalPrompts(http_request, methods, self._send_message)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -190,10 +209,10 @@ class AppServerConnection(WebSocketConnection):
         try:
             await loop_function()
         except StoreUnavailable:
-            self.disconnect(CLOSE_INTERNAL, "the store does not answer; resume")
+            self.disconnect(CLOSE_INTERNAL, "the store does not respond; resume")
         except Exception:
-            _log.exception("a client of the app-server dialect has met a mistake of ours, and is cut")
-            self.disconnect(CLOSE_INTERNAL, "the server made a mistake; resume")
+            _log.exception("an app-server connection failed and is closed")
+            self.disconnect(CLOSE_INTERNAL, "the server failed; resume")
 
     # -- from the client -----------------------------------------------------------------------------------------------
 
@@ -210,7 +229,7 @@ class AppServerConnection(WebSocketConnection):
             self._client_queue.put_nowait(request)
         except asyncio.QueueFull:
             maximum = self._request.limits.appserver_requests
-            text = f"{maximum} requests wait for their answers; ask again when some have come"
+            text = f"the limit of {maximum} pending requests is reached. Wait for a response, then try again."
             self._send_message(
                 app.AppServerErrorResponse(
                     None if isinstance(request, ClientResponse) else request.id,
@@ -235,7 +254,7 @@ class AppServerConnection(WebSocketConnection):
         if request.method == "initialize":
             await self._initialize(request)
         elif not self._is_initialized:
-            self._send_error(request, INVALID_REQUEST, "not initialized; send initialize first")
+            self._send_error(request, INVALID_REQUEST, "the connection is not initialized. Send initialize first.")
         elif request.method in self._methods.following_methods:
             async with self._translate_lock:
                 self._check_tree_limit(1)
@@ -263,14 +282,19 @@ class AppServerConnection(WebSocketConnection):
         if len(self._followed_trees) + more > maximum:
             raise AppServerError(
                 app.AppServerErrorBody(
-                    INVALID_REQUEST, f"a client follows at most {maximum} trees; thread/unsubscribe from some"
+                    INVALID_REQUEST,
+                    f"a client cannot follow more than {maximum} trees. Call thread/unsubscribe for some.",
                 )
             )
 
     async def _initialize(self, request: ClientRequest) -> None:
         """Ask the live channel to resume; the response follows when it has accepted or rejected the cursor."""
         if self._is_initialized:
-            self._send_error(request, INVALID_REQUEST, "already initialized; open another connection to begin anew")
+            self._send_error(
+                request,
+                INVALID_REQUEST,
+                "the connection is already initialized. Open another connection to initialize again.",
+            )
             return
         params = parse_params(request.params, app.InitializeParams)
         epoch, after = _parse_cursor(params.cursor)
@@ -337,8 +361,9 @@ class AppServerConnection(WebSocketConnection):
         if frame.type:
             self._handle_control(frame)
         elif self._is_initialized:
+            self._last_seq = frame.seq or self._last_seq
             for outgoing in await self._notifications_for(frame):
-                self._notify(outgoing, frame.seq)
+                self._notify(outgoing, self._last_seq)
 
     def _handle_control(self, frame: _LiveFrame) -> None:
         match frame.type:
@@ -349,7 +374,7 @@ class AppServerConnection(WebSocketConnection):
             case "snapshot_required" if self._pending_initialize is not None:
                 self._reject_initialize(frame.reason)
             case "snapshot_required":
-                self.disconnect(CLOSE_INTERNAL, "the journal was pruned meanwhile; initialize without a cursor")
+                self.disconnect(CLOSE_INTERNAL, "the journal was pruned; initialize without a cursor")
             case "ping" if self._is_initialized:
                 self._notify(PendingNotification("feed/alive", {}), frame.head_sent)
             case _:
@@ -358,6 +383,7 @@ class AppServerConnection(WebSocketConnection):
     def _complete_initialize(self, at: int) -> None:
         request, accepted = self._pop_initialize()
         self._is_initialized = True
+        self._last_seq = at
         outgoing = {"userAgent": "molecule", "orgId": self._subscriber.org_id, "cursor": self._cursor_at(at)}
         self._send_message(
             app.AppServerResponse(request.id, {**outgoing, "heartbeatSeconds": self._request.limits.live_seconds})
@@ -367,7 +393,7 @@ class AppServerConnection(WebSocketConnection):
     def _reject_initialize(self, reason: str) -> None:
         """Reject `initialize`; the client may send it again."""
         request, accepted = self._pop_initialize()
-        text = "it cannot go on behind this cursor: initialize without one, then thread/list has all threads"
+        text = "the server cannot resume from this cursor. Send initialize without a cursor, then call thread/list."
         self._send_message(
             app.AppServerErrorResponse(
                 request.id, app.AppServerErrorBody(INVALID_REQUEST, text, {"code": "cursor_lost", "reason": reason})
@@ -378,7 +404,7 @@ class AppServerConnection(WebSocketConnection):
     def _pop_initialize(self) -> tuple[ClientRequest, "asyncio.Future[bool]"]:
         initialize, self._pending_initialize = self._pending_initialize, None
         if initialize is None:
-            raise LookupError("nobody asked to begin")
+            raise LookupError("no initialize request is pending")
         return initialize
 
     async def _notifications_for(self, frame: _LiveFrame) -> list[PendingNotification]:
@@ -393,10 +419,14 @@ class AppServerConnection(WebSocketConnection):
             changed = _STATUS_DECODER.decode(frame.payload)
             status = thread_state(changed.status.type, changed.active_flags)
             return [PendingNotification("thread/status/changed", {"threadId": changed.thread_id, "status": status})]
-        payload = _ITEM_DECODER.decode(frame.payload)
+        if frame.event == _LIVE_TURN:
+            return await self._live_notifications(_TURN_DECODER.decode(frame.payload))
+        return await self._item_notifications(_ITEM_DECODER.decode(frame.payload), frame.timestamp)
+
+    async def _item_notifications(self, payload: _RawItemPayload, at: str) -> list[PendingNotification]:
         if payload.root_id not in self._followed_trees:
             return []
-        log_line = await self._load_line(payload, frame.timestamp)
+        log_line = await self._load_line(payload, at)
         if log_line is None:
             return []
         if self._item_builder.needs_history(log_line):
@@ -404,9 +434,20 @@ class AppServerConnection(WebSocketConnection):
                 log_line.thread_id, log_line.ordinal - 1, self._request.limits.thread_rows
             ):
                 self._item_builder.notifications_for(each)
-        return self._item_builder.notifications_for(log_line)
+        return self._live_items.complete(log_line, self._item_builder.notifications_for(log_line))
 
-    async def _load_line(self, payload: _ThreadItemPayload, at: str) -> ThreadLogLine | None:
+    async def _live_notifications(self, turn: LiveTurnPayload) -> list[PendingNotification]:
+        """Return the deltas of a live turn, if its thread is followed and its turn was announced."""
+        turn_id = self._item_builder.running_turn(turn.thread_id) if turn.thread_id else None
+        if turn_id is None:
+            return []
+        if turn.thread_id not in self._tree_by_thread:
+            thread = await self._reader.find_thread(turn.thread_id)
+            self._tree_by_thread[turn.thread_id] = "" if thread is None else thread.root_id
+        is_followed = self._tree_by_thread[turn.thread_id] in self._followed_trees
+        return self._live_items.notifications_for(turn, turn_id) if is_followed else []
+
+    async def _load_line(self, payload: _RawItemPayload, at: str) -> ThreadLogLine | None:
         """Return the entry of an event; None if it was too large for the event and has been pruned since."""
         if bytes(payload.entry) == _LARGE_ENTRY:
             entries = [each async for each in self._read_lines(payload.thread_id, payload.ordinal, 1)]
@@ -451,7 +492,7 @@ def _parse_cursor(cursor: str | None) -> tuple[str | None, int | None]:
     if not (epoch and at.isascii() and at.isdigit() and len(at) < 19):
         raise AppServerError(
             app.AppServerErrorBody(
-                INVALID_PARAMS, "cursor must be that of a notification; leave it out to begin from now"
+                INVALID_PARAMS, "cursor is not valid. Use the cursor of a notification, or omit it to start from now."
             )
         )
     return epoch, int(at)

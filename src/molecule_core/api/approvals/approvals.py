@@ -47,7 +47,7 @@ from molecule_core.approvals.writer import ApprovalWriter
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import is_valid_client_id, truncate_line, validate_line
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, truncate_line, validate_line
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.wire.schemas.approvals import (
@@ -55,6 +55,7 @@ from molecule_core.wire.schemas.approvals import (
     ApprovalItem,
     ApprovalPage,
     ApprovalRuleSet,
+    ApprovalStatus,
     Party,
     PolicyReason,
     UseApprovalResponse,
@@ -63,11 +64,11 @@ from molecule_core.wire.schemas.approvals import (
 _SESSION_PREFIX_LENGTH = 10
 _DECISIONS = {
     **{each.value: each for each in DecisionKind},
-    "approved": DecisionKind.APPROVE,
-    "denied": DecisionKind.DENY,
+    ApprovalStatus.APPROVED: DecisionKind.APPROVE,
+    ApprovalStatus.DENIED: DecisionKind.DENY,
 }
 _ROLES = ("requester", "holder", "any")
-_ORG_PARAM = string_param("org", "Which organisation, for the admin.")
+_ORG_PARAM = string_param("org", "Organisation, for the admin.")
 _MAX_SECONDS = 1 << 31
 
 
@@ -86,7 +87,7 @@ class AskApprovalBody(Struct):
     expires_in: Annotated[int, Meta(ge=1, lt=_MAX_SECONDS)] | None = None
     task_id: str | None = None
     thread_id: str | None = None
-    source: Literal["api", "tool", "relay", "a2a", "thread"] = "api"
+    source: Literal["api", "tool", "relay", "host", "a2a", "thread"] = "api"
 
 
 class DecideApprovalBody(Struct):
@@ -162,19 +163,19 @@ class ApprovalRoutes:
         of_one = query_params(
             LIMIT,
             BEFORE,
-            enum_param("role", "What the workspace is to them; requester if left out.", _ROLES),
-            enum_param("state", "How they stand.", STATES),
+            enum_param("role", "Role of the workspace; default requester.", _ROLES),
+            enum_param("state", "Filter by state.", STATES),
         )
-        waits = query_params(WAIT, int_param("seq", "Wait for a change after this one."))
+        waits = query_params(WAIT, int_param("seq", "Wait for a change after this `seq`."))
         waiting = query_params(LIMIT, AFTER, _ORG_PARAM)
-        of_all = query_params(LIMIT, BEFORE, _ORG_PARAM, enum_param("state", "How they stand.", ORG_STATES))
+        of_all = query_params(LIMIT, BEFORE, _ORG_PARAM, enum_param("state", "Filter by state.", ORG_STATES))
         return [
             Route(
                 "POST",
                 all_path,
                 self.request_approval,
                 own_agent,
-                "Ask for leave",
+                "Request an approval",
                 AskApprovalBody,
                 item,
                 201,
@@ -185,19 +186,30 @@ class ApprovalRoutes:
                 all_path,
                 self.list_approvals,
                 viewer,
-                "What was asked for, or is to be decided",
+                "List the approvals of a workspace",
                 None,
                 ApprovalPage,
                 query=of_one,
+                keeps_history=True,
             ),
-            Route("GET", one, self.get_approval, viewer, "One approval", None, item, query=waits),
-            Route("POST", f"{one}/decide", self.decide_approval, decide_access, "Decide", DecideApprovalBody, item),
+            Route(
+                "GET", one, self.get_approval, viewer, "Get an approval", None, item, query=waits, keeps_history=True
+            ),
+            Route(
+                "POST",
+                f"{one}/decide",
+                self.decide_approval,
+                decide_access,
+                "Decide on an approval",
+                DecideApprovalBody,
+                item,
+            ),
             Route(
                 "POST",
                 f"{one}/answer",
                 self.answer_question,
                 own_agent,
-                "Answer a question about it",
+                "Answer a question about an approval",
                 AnswerApprovalBody,
                 item,
             ),
@@ -206,7 +218,7 @@ class ApprovalRoutes:
                 f"{one}/withdraw",
                 self.withdraw_approval,
                 own,
-                "Take a request back",
+                "Withdraw an approval request",
                 WithdrawApprovalBody,
                 item,
                 body_optional=True,
@@ -216,7 +228,7 @@ class ApprovalRoutes:
                 f"{one}/use",
                 self.use_approval,
                 own_agent,
-                "Use an approval, once",
+                "Use an approval",
                 UseApprovalBody,
                 UseApprovalResponse,
             ),
@@ -225,7 +237,7 @@ class ApprovalRoutes:
                 "/approvals/pending",
                 self.list_pending,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "What waits",
+                "List open approvals of an organisation",
                 None,
                 ApprovalPage,
                 query=waiting,
@@ -235,30 +247,44 @@ class ApprovalRoutes:
                 "/approvals",
                 self.list_org_approvals,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "All of an organisation",
+                "List approvals of an organisation",
                 None,
                 ApprovalPage,
                 query=of_all,
             ),
-            Route("GET", rules_path, self.get_rules, viewer, "What needs leave", None, ApprovalRuleSet),
+            Route(
+                "GET",
+                rules_path,
+                self.get_rules,
+                viewer,
+                "Get the approval rules of a workspace",
+                None,
+                ApprovalRuleSet,
+            ),
             Route(
                 "PUT",
                 rules_path,
                 self.set_rules,
                 policy_access,
-                "Say what needs leave",
+                "Set the approval rules of a workspace",
                 ApprovalRuleSet,
                 ApprovalRuleSet,
             ),
             Route(
-                "GET", authority_path, self.get_authority, viewer, "What it decides by itself", None, ApprovalAuthority
+                "GET",
+                authority_path,
+                self.get_authority,
+                viewer,
+                "Get the standing authority of a workspace",
+                None,
+                ApprovalAuthority,
             ),
             Route(
                 "PUT",
                 authority_path,
                 self.set_authority,
                 policy_access,
-                "Say what it decides by itself",
+                "Set the standing authority of a workspace",
                 ApprovalAuthority,
                 ApprovalAuthority,
             ),
@@ -269,19 +295,23 @@ class ApprovalRoutes:
     async def request_approval(self, request: Request) -> Response:
         """Request an approval from the workspace above, and so on up to a person.
 
-        The same Idempotency-Key returns the first request. The response may contain a decision already, by standing
-        authority.
+        The same Idempotency-Key returns the first request. The response may contain a decision already, by
+        standing authority.
         """
         body, own = request.parse_body(AskApprovalBody), request.workspace
         if body.details is not None and body.context is not None:
-            raise InvalidField(reason="context is another name of details: send one of them")
+            raise InvalidField(reason="context and details are the same field. Send one of them.")
         action = validate_line(body.action, self._limits.short_text_length, "action")
         if not action:
-            raise InvalidField(reason="action is empty; say what is to be done")
+            raise InvalidField(reason="action cannot be empty. Describe the action.")
         if action.startswith(rules.tool_action("")):
-            raise InvalidField(reason="actions that begin with tool: are the server's own; call the tool instead")
+            raise InvalidField(
+                reason="action cannot begin with tool:, which the server uses for tools. Call the tool instead."
+            )
         if body.task_id is not None and not is_valid_client_id(body.task_id, self._limits.id_length):
-            raise InvalidField(reason="task_id must be an id")
+            raise InvalidField(
+                reason=f"task_id is not a valid id. Use at most {self._limits.id_length} characters of {ID_ALPHABET}."
+            )
         await self._check_thread(body.thread_id, own.id)
         used_before = await self._reader.was_used_before(own.id, action)
         rule = rules.matching_rule(self._reader.policies_of(own.id).rules, action, body.cost, used_before=used_before)
@@ -309,14 +339,14 @@ class ApprovalRoutes:
             return
         thread = await self._threads.find_thread(thread_id)
         if thread is None or thread.workspace_id != workspace_id:
-            raise InvalidField(reason="thread_id must be a thread of this workspace")
+            raise InvalidField(reason="thread_id is not a thread of this workspace. Check the id, or omit it.")
 
     async def answer_question(self, request: Request) -> Response:
         """Answer a question about a request: the revision rises, and the request returns to the approver who asked."""
         body = request.parse_body(AnswerApprovalBody)
         text = self._shorten_text(body.text)
         if not text.strip():
-            raise InvalidField(reason="text is empty; answer the question")
+            raise InvalidField(reason="text cannot be empty. Answer the question.")
         row = await self._own_approval(request)
         changed = await self._writer.answer_question(
             row, self._acting_party(request), text, self._checked_details(body.details)
@@ -351,12 +381,14 @@ class ApprovalRoutes:
         body = request.parse_body(DecideApprovalBody)
         decision = _DECISIONS.get(body.decision)
         if decision is None:
-            raise InvalidField(reason=f"decision must be one of {', '.join(_DECISIONS)}")
+            raise InvalidField(reason=f"decision has an unknown value. Use one of: {', '.join(_DECISIONS)}.")
         if body.details is not None and decision is not DecisionKind.APPROVE:
-            raise InvalidField(reason="details can be changed only by approving with them")
+            raise InvalidField(
+                reason="details can be changed only with the decision approve. Omit details, or approve."
+            )
         note = self._shorten_text(body.note)
         if decision is DecisionKind.MORE_INFO and not note.strip():
-            raise InvalidField(reason="note is empty; say in it what you want to know")
+            raise InvalidField(reason="note cannot be empty for the decision more_info. Write your question in it.")
         row = await self._visible_approval(request)
         session = self._authenticator.credential_hash(request.headers)[:_SESSION_PREFIX_LENGTH]
         submitted = DecisionRequest(decision, body.revision, body.action_hash, body.holder)
@@ -388,7 +420,7 @@ class ApprovalRoutes:
         query, state = request.query_params(), read_text_param(request.query_params(), "state")
         org_id = self._requested_org(request, query)
         if state is not None and state not in ORG_STATES:
-            raise InvalidField(reason=f"state must be one of {', '.join(ORG_STATES)}")
+            raise InvalidField(reason=f"state has an unknown value. Use one of: {', '.join(ORG_STATES)}.")
         count, cursor = self._page_size(query), read_text_param(query, "before")
         before = None if cursor is None else await self._reader.get_approval(org_id, cursor)
         return self._page_response(await self._reader.list_of_org(org_id, state, before, count + 1), count)
@@ -413,9 +445,9 @@ class ApprovalRoutes:
         query, own = request.query_params(), request.workspace
         role, state = read_text_param(query, "role") or _ROLES[0], read_text_param(query, "state")
         if role not in _ROLES:
-            raise InvalidField(reason=f"role must be one of {', '.join(_ROLES)}")
+            raise InvalidField(reason=f"role has an unknown value. Use one of: {', '.join(_ROLES)}.")
         if state is not None and state not in STATES:
-            raise InvalidField(reason=f"state must be one of {', '.join(STATES)}")
+            raise InvalidField(reason=f"state has an unknown value. Use one of: {', '.join(STATES)}.")
         count, cursor = self._page_size(query), read_text_param(query, "before")
         before = None if cursor is None else await self._reader.get_approval(own.org_id, cursor)
         if before is not None and own.id not in (before.workspace_id, *before.asked_ids):
@@ -449,7 +481,7 @@ class ApprovalRoutes:
     async def set_rules(self, request: Request) -> Response:
         """Set which actions of this workspace need an approval, replacing all previous rules."""
         rules_list = clean_rules(request.parse_body(ApprovalRuleSet), self._limits)
-        by = f"{request.caller.kind.value}:{request.caller.id}"
+        by = request.caller.key
         found = await self._writer.set_policies(request.workspace.id, by, approval_rules=rules_list)
         return json_response(ApprovalRuleSet(list(found.rules)))
 
@@ -460,7 +492,7 @@ class ApprovalRoutes:
     async def set_authority(self, request: Request) -> Response:
         """Set which actions this workspace approves automatically for those below it, replacing all previous grants."""
         grants = clean_grants(request.parse_body(ApprovalAuthority), self._limits)
-        by = f"{request.caller.kind.value}:{request.caller.id}"
+        by = request.caller.key
         found = await self._writer.set_policies(request.workspace.id, by, grants=grants)
         return json_response(ApprovalAuthority(list(found.grants)))
 
@@ -507,7 +539,9 @@ class ApprovalRoutes:
 
     def _checked_details(self, details: dict[str, Any] | None) -> dict[str, Any] | None:
         if details is not None and len(rules.canonical_json(details).encode()) > self._limits.approval_bytes:
-            raise InvalidField(reason=f"details have more than {self._limits.approval_bytes} bytes; say less")
+            raise InvalidField(
+                reason=f"details are larger than the limit of {self._limits.approval_bytes} bytes. Shorten them."
+            )
         return details
 
 

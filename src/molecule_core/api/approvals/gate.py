@@ -6,30 +6,37 @@ Called by the application before each handler; calls the writers and readers of 
 reader of messages.
 """
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
+
 from molecule_core.access.model import CredentialKind as Credential
-from molecule_core.api.delegations.a2a_delegation import EXTENSIONS_HEADER, is_delegation_request
 from molecule_core.api.delegations.access import DelegationAccess
+from molecule_core.api.http.response import Response
 from molecule_core.api.messages.send import idempotency_key_of
-from molecule_core.api.routing import Request, Route
+from molecule_core.api.routing import DeferredResponse, Request, Route
 from molecule_core.approvals import rules
-from molecule_core.approvals.model import Approval, ApprovalRequest, ApprovalStatus
+from molecule_core.approvals.errors import ApprovalRequired
+from molecule_core.approvals.model import Approval, ApprovalRequest
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
-from molecule_core.common.errors import ApprovalRequired, MoleculeError, NotFound
+from molecule_core.common import crash_points
+from molecule_core.common.errors import MoleculeError, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import is_valid_client_id
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.messages.files.uploads import UploadContent
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.rules import can_end_work, is_decline
 from molecule_core.tools import spec
 from molecule_core.tools.registry import TOOLS
-from molecule_core.wire.schemas.approvals import ApprovalRule, PolicyReason, approval_as_dict
+from molecule_core.wire.protocols.a2a import EXTENSIONS_HEADER, is_delegation_request
+from molecule_core.wire.schemas.approvals import ApprovalRule, ApprovalStatus, PolicyReason, approval_as_dict
 
 APPROVAL_HEADER = b"x-molecule-approval"
 """The header that names the approval which a call uses."""
@@ -79,7 +86,11 @@ _LOCAL_TOOL_ROUTES: Mapping[str, tuple[tuple[str, str], ...]] = {
         for name, verb in _AGENT_VERBS.items()
     },
 }
-UNGATED_TOOLS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
+UNGATED_TOOLS = (
+    *("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity"),
+    # a file is seen by others only when a message names it, and that message is gated
+    *("read_file", "upload_file"),
+)
 """Tools that no rule gates."""
 _PARAMETER = re.compile(r"{\w+}")
 # What a client generates for each call, and what does not describe the action. Fields deeper inside are user data.
@@ -129,12 +140,22 @@ class ApprovalGate:
         self._access = DelegationAccess(delegation_reader)
         self._limits = limits
 
-    def applies_to(self, request: Request) -> bool:
-        """Return whether a call may need an approval: a workspace that has rules calls a route of a tool."""
+    def call_handler(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
+        """Call the handler, after the approval check if a workspace that has rules calls a route of a tool."""
+        crash_points.mark_reached("request.admitted")
         caller = request.caller
-        if caller.kind is not Credential.WORKSPACE or not self._reader.policies_of(caller.id).rules:
-            return False
-        return bool(tools_of_route(request.route))
+        may_need_approval = caller.kind is Credential.WORKSPACE and self._reader.policies_of(caller.id).rules
+        if may_need_approval and tools_of_route(request.route):
+            return self._check_and_call(request)
+        return request.route.handler(request)
+
+    async def _check_and_call(self, request: Request) -> Response:
+        await self._check(request)
+        result = request.route.handler(request)
+        if isinstance(result, DeferredResponse):
+            await asyncio.wait((result.future,))
+            return result.to_response(result.future)
+        return result if isinstance(result, Response) else await result
 
     async def requires_approval(self, request: Request, tool: str) -> bool:
         """Return whether the caller is a workspace that needs an approval for a tool.
@@ -143,7 +164,21 @@ class ApprovalGate:
         """
         return request.caller.kind is Credential.WORKSPACE and await self._matching_rule(request, tool) is not None
 
-    async def check(self, request: Request) -> None:
+    async def check_upload(self, request: Request, files: Sequence[UploadContent]) -> None:
+        """Raise ApprovalRequired if an upload to another workspace needs an approval that it does not name.
+
+        The files reach that workspace at once, so an upload is a message to it. It is checked when all bytes are here:
+        the approval is for these files. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved.
+        """
+        if request.caller.kind is not Credential.WORKSPACE or request.caller.id == request.workspace.id:
+            return
+        details = {"path": dict(request.path_params), "files": [to_builtins(each) for each in files]}
+        for tool in _TOOLS_OF[_SEND_ROUTE]:
+            rule = await self._matching_rule(request, tool)
+            if rule is not None:
+                return await self._check_gated(request, GatedCall(rule, tool, details, None, None, None))
+
+    async def _check(self, request: Request) -> None:
         """Raise ApprovalRequired if a call needs an approval that it does not name.
 
         The approval that it names is used up. The repetition of a call that passed needs none, since its handler does
@@ -152,8 +187,10 @@ class ApprovalGate:
         Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField.
         """
         gated = await self._gated_call(request)
-        if gated is None:
-            return
+        if gated is not None:
+            await self._check_gated(request, gated)
+
+    async def _check_gated(self, request: Request, gated: GatedCall) -> None:
         # A message that was already sent passes whatever its kind was and its state is now: nothing is sent again.
         if gated.message_key is not None and await self._message_reader.has_sent(request.caller.id, gated.message_key):
             return
@@ -243,7 +280,7 @@ class ApprovalGate:
         is a reply or a refusal where the delegating workspace is notified. A message that names a handle is a reply.
         """
         names, route_key = tools_of_route(request.route), _route_key(request.route)
-        if route_key == _DRAFT_ROUTE and not request.workspace.send_drafts:
+        if route_key == _DRAFT_ROUTE and not (request.workspace.send_drafts and _is_sent(body)):
             return ()
         if route_key == _UPDATE_ROUTE:
             return await self._update_tools(request, body)
@@ -316,6 +353,11 @@ def _route_key(route: Route) -> tuple[str, str]:
 
 def _has_reply_handle(fields: Any) -> bool:
     return isinstance(fields, dict) and isinstance(fields.get("reply_handle"), str)
+
+
+def _is_sent(draft: Any) -> bool:
+    """Return whether a draft is to be sent at once."""
+    return isinstance(draft, dict) and draft.get("send") is True
 
 
 def _is_delegation(request: Request, body: Any) -> bool:
@@ -392,10 +434,10 @@ def _stable_body(body: Any) -> Any:
 
 
 def _next_step_text(row: Approval) -> str:
-    repeat_hint = f"call again, in the same words, with the header X-Molecule-Approval: {row.id}"
+    header = f"the header X-Molecule-Approval: {row.id}"
     if row.status is ApprovalStatus.APPROVED:
-        return f"It is approved: {repeat_hint}."
-    return f"It was asked for. Wait for the decision, which comes to your inbox; once it is approved, {repeat_hint}."
+        return f"Repeat the same call with {header}; it is approved."
+    return f"Wait for the decision in your inbox; once it is approved, repeat the same call with {header}."
 
 
 def _routes_of_tool(tool_spec: spec.ToolSpec) -> tuple[tuple[str, str], ...]:

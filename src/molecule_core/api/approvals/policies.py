@@ -37,14 +37,16 @@ def clean_grants(submitted: ApprovalAuthority, limits: Limits) -> list[Authority
 
 def _check_count(submitted: list[ApprovalRule] | list[AuthorityGrant], limits: Limits) -> None:
     if len(submitted) > limits.approval_rules:
-        raise InvalidField(reason=f"at most {limits.approval_rules} are taken")
+        raise InvalidField(
+            reason=f"the list cannot have {len(submitted)} entries. Send at most {limits.approval_rules}."
+        )
 
 
 def _clean_pattern(text: str, limits: Limits) -> str:
     """Return a pattern without surrounding blanks: names of actions have none, so it could match nothing."""
     pattern = _clean_text(text, "action", limits)
     if not pattern:
-        raise InvalidField(reason="action is empty; say which actions are meant (* is any text)")
+        raise InvalidField(reason="action cannot be empty. Use a pattern of actions, in which * is any text.")
     return pattern
 
 
@@ -56,4 +58,6 @@ def _normalize_time(text: str | None) -> str | None:
     try:
         return None if text is None else rules.normalize_time(text)
     except ValueError:
-        raise InvalidField(reason="from and until must be times in RFC 3339, like 2026-11-21T09:00:00Z") from None
+        raise InvalidField(
+            reason="from and until must be times in RFC 3339. Use a form such as 2026-11-21T09:00:00Z."
+        ) from None

@@ -7,7 +7,7 @@ Two paths run the same application code (routing, authentication, rate limits, h
 - an ASGI server calls `AsgiApplication`, which builds the same requests from scopes and messages.
 
 Body sizes and body times are bounded on both paths. Bounds of a connection (headers, idle and unread connections,
-pipelining, number of connections) are the server's own: see docs/http-server.md.
+pipelining, number of connections) are the server's own: see docs/explanation/http-server.md.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class AsgiApplication(Generic[R]):
             case "websocket":
                 await self._serve(serve_websocket, scope, receive, send)
             case kind:
-                raise ValueError(f"ASGI scope {kind!r} is not supported; use http, websocket or lifespan")
+                raise ValueError(f"ASGI scope {kind!r} is not supported. Use http, websocket or lifespan.")
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -97,10 +97,10 @@ class AsgiApplication(Generic[R]):
         send: Send,
     ) -> None:
         if not self._is_open:
-            raise RuntimeError("the application is not open; send it a lifespan scope, or enter its running()")
+            raise RuntimeError("the application is not open. Send it a lifespan scope, or enter its running().")
         exchange = asyncio.current_task()
         if exchange is None:
-            raise RuntimeError("an ASGI server calls an application in a task")
+            raise RuntimeError("the application must be called in a task. Use an ASGI server.")
         self._exchanges.add(exchange)
         try:
             await serve(self._context, scope, receive, send)

@@ -5,15 +5,7 @@ from functools import partial
 
 from molecule_core.api.asgi.channels import QueuedWebSocketChannel
 from molecule_core.api.asgi.exchange import dispatch, rate_status_of
-from molecule_core.api.asgi.messages import (
-    AsgiContext,
-    Receive,
-    Scope,
-    Send,
-    peer_of,
-    request_headers,
-    request_target,
-)
+from molecule_core.api.asgi.messages import AsgiContext, Receive, Scope, Send, peer_of, request_headers, request_target
 from molecule_core.api.http.application_protocol import R
 from molecule_core.api.http.rate_limits import RateStatus
 from molecule_core.api.http.response import Response, WebSocketHandler, WebSocketUpgrade
@@ -96,8 +88,8 @@ async def _receive_messages(channel: QueuedWebSocketChannel, handler: WebSocketH
         text, data = message.get("text"), message.get("bytes")
         size = len(data or b"") if text is None else len(text.encode())
         if size > handler.max_message_bytes:
-            channel.close(_TOO_LARGE, f"a message holds at most {handler.max_message_bytes} bytes")
-        elif text is not None:
+            channel.close(_TOO_LARGE, f"a message cannot be larger than {handler.max_message_bytes} bytes")
+        elif handler.accept_frames(1) and text is not None:
             handler.on_text(text.encode())
 
 

@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 
 from molecule_core.api.http.response import Response
-from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
+from molecule_core.api.messages.result_waits import DelegationWait
 from molecule_core.api.routing import Request, json_response
 from molecule_core.approvals.model import Approval
 from molecule_core.approvals.reader import ApprovalReader
@@ -17,31 +17,32 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation, DelegationRequest
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.messages.model import MessageDraft
 from molecule_core.messages.rules import named_message_id, ttl_of
-from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION, task_response
+from molecule_core.wire.protocols.a2a import DELEGATION_FLAG, task_response
 
-EXTENSIONS_HEADER = b"x-a2a-extensions"
-"""The header in which a request names its A2A extensions."""
 _INBOX = "inbox"
-_DELEGATION_KEY = "delegation"
 _MAX_ACTION_LENGTH = 200
-
-
-def is_delegation_request(metadata: dict[str, Any], extensions: str | None) -> bool:
-    """Return whether a message requests a delegation, by its metadata or by the extensions of its request."""
-    if metadata.get(_DELEGATION_KEY) is True:
-        return True
-    return extensions is not None and DELEGATION_EXTENSION in (each.strip() for each in extensions.split(","))
 
 
 class A2ADelegation:
     """Delegations by A2A messages."""
 
-    def __init__(self, wait_services: DelegationWaitDeps, approvals: ApprovalReader, *, limits: Limits) -> None:
-        self._writer, self._reader, _ = wait_services
+    def __init__(
+        self,
+        writer: DelegationWriter,
+        reader: DelegationReader,
+        delegation_wait: DelegationWait,
+        approvals: ApprovalReader,
+        *,
+        limits: Limits,
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._delegation_wait = delegation_wait
         self._approvals = approvals
-        self._delegation_wait = DelegationWait(*wait_services)
         self._limits = limits
 
     async def send_delegation(
@@ -87,10 +88,10 @@ class A2ADelegation:
     def _delegation_request(self, request: Request, draft: MessageDraft, wait_seconds: int) -> DelegationRequest:
         source_id = draft.sender.workspace_id
         if source_id is None:
-            raise InvalidMessage(reason="a delegation is given by a workspace; a person writes a message")
+            raise InvalidMessage(reason="only a workspace can delegate. Send a message instead.")
         # The message's kind replaces this flag, so that the target reads the same whichever way the task came.
         # control: server-words-removed
-        metadata = {name: value for name, value in draft.message["metadata"].items() if name != _DELEGATION_KEY}
+        metadata = {name: value for name, value in draft.message["metadata"].items() if name != DELEGATION_FLAG}
         return DelegationRequest(
             source_id=source_id,
             target_id=request.workspace.id,

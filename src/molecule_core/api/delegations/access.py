@@ -1,7 +1,5 @@
 """Access control of delegations."""
 
-from collections.abc import Callable
-
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.routing import Request
 from molecule_core.common.errors import NotFound
@@ -17,15 +15,15 @@ class DelegationAccess:
 
     async def find_sent(self, request: Request) -> Delegation:
         """Return a delegation that the workspace of the path sent. Raises NotFound."""
-        return await self._find_if(request, lambda row: row.source_id == request.workspace.id)
+        row = await self._reader.get_delegation(request.workspace.org_id, delegation_id_of(request))
+        if row.source_id != request.workspace.id:
+            raise NotFound(what="delegation")
+        return row
 
     async def find_as_party(self, request: Request) -> Delegation:
         """Return a delegation that the workspace of the path sent or received. Raises NotFound."""
-        return await self._find_if(request, lambda row: request.workspace.id in (row.source_id, row.target_id))
-
-    async def _find_if(self, request: Request, predicate: Callable[[Delegation], bool]) -> Delegation:
         row = await self._reader.get_delegation(request.workspace.org_id, delegation_id_of(request))
-        if not predicate(row):
+        if request.workspace.id not in (row.source_id, row.target_id):
             raise NotFound(what="delegation")
         return row
 

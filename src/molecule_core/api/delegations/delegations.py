@@ -1,14 +1,14 @@
 """Routes of delegations: begin, wait, cancel, retry, list and read."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.delegations.access import DelegationAccess
 from molecule_core.api.http.response import Response
-from molecule_core.api.messages.result_waits import DelegationWait, DelegationWaitDeps
+from molecule_core.api.messages.result_waits import DelegationWait
 from molecule_core.api.messages.send import idempotency_key_of, message_parts, sender_of
 from molecule_core.api.query_parameters import (
     BEFORE,
@@ -18,6 +18,7 @@ from molecule_core.api.query_parameters import (
     int_param,
     query_params,
     read_int_param,
+    read_state_param,
     read_text_param,
     string_param,
 )
@@ -40,7 +41,8 @@ from molecule_core.common.metrics import MessageMeter
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import ClaimedResult, Delegation, DelegationRequest
-from molecule_core.delegations.reader import STATES, timeline_item
+from molecule_core.delegations.reader import STATES, DelegationReader, timeline_item
+from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.timeline import TimelineReader
@@ -59,7 +61,7 @@ ADMINS = frozenset((ADMIN,))
 _DELEGATED_STATUS = "delegated"
 _INBOX = "inbox"
 _DIRECTIONS = ("out", "in", "both")
-_STATE_PARAM = enum_param("state", "How they stand.", STATES)
+_STATE_PARAM = enum_param("state", "Filter by state.", STATES)
 WaitSeconds = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
@@ -92,25 +94,34 @@ class CancelDelegationBody(Struct):
     reason: str = ""
 
 
+class DelegationViews(NamedTuple):
+    """Reads of what is shown beside a delegation."""
+
+    tree: DelegationTreeReader
+    timeline: TimelineReader
+    approvals: ApprovalReader
+
+
 class DelegationRoutes:
     """Routes of delegations."""
 
     def __init__(
         self,
-        wait_services: DelegationWaitDeps,
-        approvals: ApprovalReader,
-        views: tuple[DelegationTreeReader, TimelineReader],
+        writer: DelegationWriter,
+        reader: DelegationReader,
+        delegation_wait: DelegationWait,
+        views: DelegationViews,
         org: OrgReader,
         catch_up: Callable[[], Awaitable[None]],
         message_meter: MessageMeter,
         *,
         limits: Limits,
     ) -> None:
-        self._writer, self._reader, _ = wait_services
-        self._approvals = approvals
-        self._access = DelegationAccess(self._reader)
-        self._delegation_wait = DelegationWait(*wait_services)
-        self._tree_view, self._timeline_view = views
+        self._writer = writer
+        self._reader = reader
+        self._access = DelegationAccess(reader)
+        self._delegation_wait = delegation_wait
+        self._views = views
         self._org = org
         self._catch_up = catch_up
         self._message_meter = message_meter
@@ -131,13 +142,16 @@ class DelegationRoutes:
             LIMIT,
             BEFORE,
             _STATE_PARAM,
-            enum_param("direction", "Which end the workspace is; out if left out.", _DIRECTIONS),
+            enum_param("direction", "Whether the workspace is source or target; default out.", _DIRECTIONS),
         )
-        paged = query_params(LIMIT, int_param("before", "The seq of the line from which to page back.", minimum=1))
+        paged = query_params(LIMIT, int_param("before", "Page backwards from this seq.", minimum=1))
         of_all = query_params(LIMIT, BEFORE, _STATE_PARAM, ORG)
         counted = query_params(ORG)
         of_workspace = query_params(
-            LIMIT, BEFORE, _STATE_PARAM, string_param("workspace_id", "Those of this seat, on either side.")
+            LIMIT,
+            BEFORE,
+            _STATE_PARAM,
+            string_param("workspace_id", "Only those of this workspace, as source or target."),
         )
         return [
             Route(
@@ -145,7 +159,7 @@ class DelegationRoutes:
                 f"{one}/delegate",
                 self.begin_delegation,
                 own_agent,
-                "Give work",
+                "Delegate a task",
                 DelegateBody,
                 DelegateResponse,
                 202,
@@ -157,27 +171,29 @@ class DelegationRoutes:
                 every,
                 self.list_delegations,
                 viewer,
-                "What a workspace delegated, or was given",
+                "List the delegations of a workspace",
                 None,
                 items,
                 query=own_list,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{one}/timeline",
                 self.get_timeline,
                 viewer,
-                "What was said and delegated",
+                "Get the timeline of a workspace",
                 None,
                 TimelinePage,
                 query=paged,
+                keeps_history=True,
             ),
             Route(
                 "POST",
                 wait,
                 self.wait_for_delegation,
                 own_agent,
-                "Wait for what becomes of work",
+                "Wait for a delegation",
                 WaitDelegationBody,
                 DelegateResponse,
                 long_poll=True,
@@ -187,7 +203,7 @@ class DelegationRoutes:
                 cancel,
                 self.cancel_delegation,
                 source,
-                "Take work back",
+                "Cancel a delegation",
                 CancelDelegationBody,
                 DelegationItem,
                 body_optional=True,
@@ -197,7 +213,7 @@ class DelegationRoutes:
                 "/delegations/{delegation_id}",
                 self.get_delegation,
                 AccessPolicy(ALL_CREDENTIALS),
-                "One, whole",
+                "Get a delegation",
                 None,
                 DelegationDetail,
             ),
@@ -206,7 +222,7 @@ class DelegationRoutes:
                 retry,
                 self.retry_delegation,
                 source,
-                "Begin work once more",
+                "Retry a delegation",
                 None,
                 DelegateResponse,
                 202,
@@ -217,7 +233,7 @@ class DelegationRoutes:
                 "/admin/delegations",
                 self.list_all_delegations,
                 AccessPolicy(ADMINS),
-                "All delegations",
+                "List delegations of all organisations",
                 None,
                 items,
                 query=of_all,
@@ -227,7 +243,7 @@ class DelegationRoutes:
                 "/admin/delegations/stats",
                 self.get_stats,
                 AccessPolicy(ADMINS),
-                "Counted",
+                "Count delegations",
                 None,
                 DelegationStats,
                 query=counted,
@@ -237,7 +253,7 @@ class DelegationRoutes:
                 of_org,
                 self.list_org_delegations,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "What is delegated",
+                "List the delegations of an organisation",
                 None,
                 DelegationPage,
                 query=of_workspace,
@@ -269,8 +285,11 @@ class DelegationRoutes:
         )
 
     def _delegation_request(self, request: Request, body: DelegateBody) -> DelegationRequest:
+        limit = self._limits.id_length
         for name in ("idempotency_key", "in_reply_to", "context_id"):
-            self._check_id(getattr(body, name), name)
+            value = getattr(body, name)
+            if value is not None and not is_valid_client_id(value, limit):
+                raise InvalidField(reason=f"{name} is not valid. Use at most {limit} characters of {ID_ALPHABET}.")
         parts = message_parts(body.task, body.attachments, self._limits)
         return DelegationRequest(
             source_id=request.workspace.id,
@@ -279,24 +298,16 @@ class DelegationRoutes:
             task=body.task,
             sender=sender_of(request.caller),
             key=idempotency_key_of(request, self._limits) or body.idempotency_key,
-            wait_seconds=self._capped_wait(body.wait),
+            wait_seconds=min(body.wait, self._limits.patience_most_seconds),
             deadline_seconds=body.deadline_seconds,
             cause_id=body.in_reply_to,
             context_id=body.context_id,
             trace_parent=parse_traceparent(request.header(b"traceparent")),
         )
 
-    def _check_id(self, value: str | None, name: str) -> None:
-        limit = self._limits.id_length
-        if value is not None and not is_valid_client_id(value, limit):
-            raise InvalidField(reason=f"{name} must be at most {limit} characters of {ID_ALPHABET}")
-
-    def _capped_wait(self, seconds: int) -> int:
-        return min(seconds, self._limits.patience_most_seconds)
-
     async def wait_for_delegation(self, request: Request) -> Response:
         """Wait until the status of a sent delegation changes, and return it."""
-        seconds = self._capped_wait(request.parse_body(WaitDelegationBody).wait)
+        seconds = min(request.parse_body(WaitDelegationBody).wait, self._limits.patience_most_seconds)
         row = await self._access.find_sent(request)
         outcome = ClaimedResult(row, "", "")
         if seconds:
@@ -355,8 +366,8 @@ class DelegationRoutes:
         query, own = request.query_params(), request.workspace
         direction = read_text_param(query, "direction") or _DIRECTIONS[0]
         if direction not in _DIRECTIONS:
-            raise InvalidField(reason=f"direction must be one of {', '.join(_DIRECTIONS)}")
-        state, count = _state_filter(query), self._page_size(query)
+            raise InvalidField(reason=f"direction has an unknown value. Use one of: {', '.join(_DIRECTIONS)}.")
+        state, count = read_state_param(query, STATES), self._page_size(query)
         before = await self._cursor_delegation(own.org_id, query)
         if before is not None and own.id not in (before.source_id, before.target_id):
             raise NotFound(what="delegation")
@@ -366,7 +377,9 @@ class DelegationRoutes:
         elif direction == "in":
             rows = await self._reader.received_by(own.org_id, own.id, state, cursor, count)
         elif before is not None and before.source_id != own.id:
-            raise InvalidField(reason="before must be a delegation that this workspace has given")
+            raise InvalidField(
+                reason="before is not a delegation of this workspace. Use the id of a delegation that it created."
+            )
         else:
             rows = await self._reader.sent_by(own.id, state, None if before is None else before.seq, count)
         return json_response(await self._reader.to_items(rows))
@@ -378,7 +391,7 @@ class DelegationRoutes:
         """
         query = request.query_params()
         before = read_int_param(query, "before", minimum=1)
-        return json_response(await self._timeline_view.read_page(request.workspace.id, before, self._page_size(query)))
+        return json_response(await self._views.timeline.read_page(request.workspace.id, before, self._page_size(query)))
 
     async def list_org_delegations(self, request: Request) -> Response:
         """List delegations of an organisation, newest first.
@@ -390,7 +403,9 @@ class DelegationRoutes:
         query, org_id = request.query_params(), request.path_params["org_id"]
         before = await self._cursor_delegation(org_id, query)
         workspace_id = read_text_param(query, "workspace_id")
-        rows = await self._reader.list_page(org_id, _state_filter(query), workspace_id, before, self._page_size(query))
+        rows = await self._reader.list_page(
+            org_id, read_state_param(query, STATES), workspace_id, before, self._page_size(query)
+        )
         open_count, stuck = await self._reader.count_open_and_stuck(org_id)
         return json_response(DelegationPage(await self._reader.to_previews(rows), open_count, stuck))
 
@@ -406,7 +421,9 @@ class DelegationRoutes:
             before = await self._cursor_delegation(org_id, query)
         else:
             before = None if cursor is None else await self._reader.get_in_any_org(cursor)
-        rows = await self._reader.list_page(org_id, _state_filter(query), None, before, self._page_size(query))
+        rows = await self._reader.list_page(
+            org_id, read_state_param(query, STATES), None, before, self._page_size(query)
+        )
         return json_response(await self._reader.to_previews(rows))
 
     async def get_stats(self, request: Request) -> Response:
@@ -429,21 +446,16 @@ class DelegationRoutes:
         row = await self._access.find_visible(request)
         (item,) = await self._reader.to_items([row])
         timeline = await self._reader.timeline(row.org_id, row.id)
-        pending_approval = await self._approvals.find_for_task(row.org_id, row.id, row.target_id) if row.open else None
+        pending_approval = (
+            await self._views.approvals.find_for_task(row.org_id, row.id, row.target_id) if row.open else None
+        )
         full = DelegationDetail(
             delegation=item,
             task=row.task,
             result=row.result,
             timeline=[timeline_item(each) for each in timeline],
             earlier=timeline[0].no - 1 if timeline else 0,
-            tree=await self._tree_view.read_tree(row),
+            tree=await self._views.tree.read_tree(row),
             a2a_state=rules.a2a_state(row, needs_approval=pending_approval is not None),
         )
         return json_response(full)
-
-
-def _state_filter(query: dict[str, str]) -> str | None:
-    state = read_text_param(query, "state")
-    if state is not None and state not in STATES:
-        raise InvalidField(reason=f"state must be one of {', '.join(STATES)}")
-    return state

@@ -1,6 +1,6 @@
 """Limits how often progress is written, while agents may report it as often as they like.
 
-Called by `api/delegations/reporting.py`; calls the writer of delegations.
+Called by `api/delegations/reports.py`; calls the writer of delegations.
 """
 
 import asyncio
@@ -49,7 +49,8 @@ class ProgressThrottle:
         """Write a worker's report, now or soon if another was just written. Raises what the writer raises."""
         window = self._windows.get(row.key)
         if window is not None:
-            window.newest = _PendingReport(row, by, progress)
+            before = ProgressReport() if window.newest is None else window.newest.progress
+            window.newest = _PendingReport(row, by, before.merge(progress))
             return row
         window = self._windows[row.key] = _WriteWindow()
         try:
@@ -68,9 +69,9 @@ class ProgressThrottle:
             try:
                 await self._write(*pending)
             except MoleculeError as error:
-                _log.warning("progress of delegation %s was not kept: %s", pending.row.id, error)
+                _log.warning("progress of delegation %s was not stored: %s", pending.row.id, error)
             except Exception:  # a bug costs one report, not all that follow it
-                _log.exception("progress of delegation %s was not kept", pending.row.id)
+                _log.exception("progress of delegation %s was not stored", pending.row.id)
 
     def count_open_windows(self) -> int:
         """Return the number of delegations that were just written."""

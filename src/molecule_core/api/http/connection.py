@@ -1,8 +1,8 @@
 """HTTP/1.1 connection: llhttp parses, each response is one write.
 
 A request is read completely (a streamed body is read in chunks by its handler) and passed to the application without an
-ASGI scope, messages or, on the hot path, a task; docs/http-server.md has the measurements. `api/asgi/` runs the same
-application behind other servers. Bounded here:
+ASGI scope, messages or, on the hot path, a task; docs/explanation/http-server.md has the measurements. `api/asgi/`
+runs the same application behind other servers. Bounded here:
 headers and bodies in size and time, idle connections and unread responses in time, pipelined requests in number.
 There is one timer per connection, none per request.
 
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._transport = cast(asyncio.Transport, transport)
         self._client = self.application.client_address(transport.get_extra_info("peername"))
         self._registry.connections.add(self)
-        self._arm_deadline()
+        self._deadline.arm(self._stage_seconds())
         if len(self._registry.connections) > self.limits.connections:
             self._close_with_error(errors.ServerBusy())
 
@@ -86,10 +86,10 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._transport.pause_reading()
         self._write_backlog = WriteBacklog(self._transport)
         self._deadline.restart()
-        self._arm_deadline()
+        self._deadline.arm(self._stage_seconds())
 
     def resume_writing(self) -> None:
-        """Go on once the client has read."""
+        """Resume reading requests and starting handlers: the client has read."""
         self._write_backlog = None
         if not self._transport.is_closing():
             if len(self._queue) <= _MAX_PIPELINED:
@@ -114,7 +114,10 @@ class Connection(asyncio.Protocol, Generic[R]):
             return
         in_head = self._stage == _HEAD
         try:
-            self._feed(data)
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._handle_upgrade(data[upgrade.args[0] :])
+            return
         except httptools.HttpParserError:
             too_large = self._head_size > self.limits.header_bytes
             self._protocol_error(
@@ -130,13 +133,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         else:
             self._unparsed_bytes = 0
         if self._stage in (_HEAD, _BODY):
-            self._arm_deadline()
-
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            (self._buffer_upgrade_data if self._upgrading else self._serve_without_upgrade)(data[upgrade.args[0] :])
+            self._deadline.arm(self._stage_seconds())
 
     def _buffer_upgrade_data(self, data: bytes) -> None:
         """Buffer bytes that arrive before the WebSocket is open, at most `frame_bytes`."""
@@ -145,10 +142,13 @@ class Connection(asyncio.Protocol, Generic[R]):
             if sum(map(len, self._upgrade_buffer)) > self.limits.frame_bytes:
                 self._transport.abort()
 
-    def _serve_without_upgrade(self, rest: bytes) -> None:
-        """Parse the same request again without its upgrade offer.
+    def _handle_upgrade(self, rest: bytes) -> None:
+        """Upgrade to WebSocket, or parse the request again without its upgrade offer. `rest`: what follows its head.
 
         Java's client and curl --http2 offer h2c with every first request; uvicorn 0.54 loses its body."""
+        if self._upgrading:
+            self._buffer_upgrade_data(rest)
+            return
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":  # a tunnel: a second parse would end here again
             self._protocol_error(errors.BadHttp())
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         head = head_without_upgrade(method, self._url, version, self._headers)
         self._upgrade_ignored = False
         self._parser = httptools.HttpRequestParser(self)
-        self._feed(head + rest)
+        self.data_received(head + rest)
 
     def _protocol_error(self, error: errors.MoleculeError) -> None:
         """Reject unparsable input after the requests before it have been answered."""
@@ -187,7 +187,8 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._url = b""
         self._headers = []
         self._head_size = 0
-        self._enter_stage(_HEAD)
+        self._stage = _HEAD
+        self._deadline.restart()
 
     def on_url(self, url: bytes) -> None:
         """Append a part of the request target."""
@@ -265,7 +266,8 @@ class Connection(asyncio.Protocol, Generic[R]):
         if cycle.body_stream is not None:
             cycle.body_stream.end()
         self._discarded_bytes = 0
-        self._enter_stage(_BUSY)
+        self._stage = _BUSY
+        self._deadline.restart()
         if cycle.is_answered:
             self._finish_cycle(cycle)
             return
@@ -287,13 +289,17 @@ class Connection(asyncio.Protocol, Generic[R]):
             return
         self._is_processing = True
         try:
-            while self._write_backlog is None and self._queue and self._queue[0].is_ready:
-                self._start_handler(self._queue[0])
+            while self._write_backlog is None and self._queue:
+                cycle = self._queue[0]
+                if cycle.is_started or not (cycle.is_complete or cycle.body_stream is not None):
+                    break
+                self._start_handler(cycle)
         finally:
             self._is_processing = False
         if not self._queue and self._stage == _BUSY and not self._transport.is_closing():
-            self._enter_stage(_IDLE)
-            self._arm_deadline()
+            self._stage = _IDLE
+            self._deadline.restart()
+            self._deadline.arm(self._stage_seconds())
 
     def _start_handler(self, cycle: RequestCycle[R]) -> None:
         cycle.is_started = True
@@ -361,13 +367,6 @@ class Connection(asyncio.Protocol, Generic[R]):
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
-    def _enter_stage(self, stage: int) -> None:
-        self._stage = stage
-        self._deadline.restart()
-
-    def _arm_deadline(self) -> None:
-        self._deadline.arm(self._stage_seconds())
-
     def _stage_seconds(self) -> int:
         if self._write_backlog is not None:
             return self.limits.unread_seconds  # control: unread-timeout
@@ -389,7 +388,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._current is not None and self._current.body_stream is not None and self._current.body_stream.has_unread:
             self._deadline.restart()
         if not self._deadline.has_passed(self._stage_seconds()):
-            self._arm_deadline()
+            self._deadline.arm(self._stage_seconds())
         elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
             self._transport.close()
         elif self._stage == _HEAD:

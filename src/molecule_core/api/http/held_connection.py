@@ -25,6 +25,7 @@ class HeldConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._connections: set[Any] = set()
         self._written = 0
+        self._abort_timer: asyncio.TimerHandle | None = None
 
     def _hold_connection(self, transport: asyncio.Transport, connections: set[Any], head: bytes) -> None:
         """Take the connection over and send the response head."""
@@ -37,7 +38,9 @@ class HeldConnection(asyncio.Protocol):
     # -- transport callbacks -------------------------------------------------------------------------------------------
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """Remove the connection."""
+        """Remove the connection. Its abort is cancelled: asyncio's transport cannot be aborted any more."""
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
         self._connections.discard(self)
         self._handler.on_lost()
         self.resume_writing()
@@ -90,12 +93,16 @@ class HeldConnection(asyncio.Protocol):
 
     def close_gracefully(self) -> None:
         """Close once the client has read everything; abort after `CLOSE_GRACE_SECONDS`."""
-        asyncio.get_running_loop().call_later(CLOSE_GRACE_SECONDS, self._transport.abort)
+        self._abort_after_grace()
         self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
+
+    def _abort_after_grace(self) -> None:
+        """Abort after `CLOSE_GRACE_SECONDS` if the connection is still there."""
+        self._abort_timer = asyncio.get_running_loop().call_later(CLOSE_GRACE_SECONDS, self._transport.abort)
 
 
 class EventStreamConnection(HeldConnection):

@@ -56,10 +56,7 @@ class TokenBuckets:
 
     def consume(self, key: str, count: int = 1) -> RateStatus:
         """Take tokens, at most a full bucket. Raises RateLimited, and then takes none."""
-        return self.status_at(self.consume_at(key, self._clock.monotonic(), count))
-
-    def consume_at(self, key: str, now: float, count: int = 1) -> float:
-        """Take tokens at the time `now` and return the seconds until the bucket is full again. Raises RateLimited."""
+        now = self._clock.monotonic()
         if now - self._rotated_at > _MINUTE or len(self._young) >= _MAX_BUCKETS:
             self._old, self._young, self._rotated_at = self._young, {}, now
         full_at = self._young.get(key) or self._old.get(key, now)
@@ -68,12 +65,12 @@ class TokenBuckets:
         if new_backlog > _FULL_SECONDS:
             self._raise_limited(backlog, new_backlog - _MINUTE)
         self._young[key] = now + new_backlog
-        return new_backlog
+        return self._status_at(new_backlog)
 
     def current_status(self, key: str) -> RateStatus:
         """Return the status of a bucket."""
         now = self._clock.monotonic()
-        return self.status_at(self._backlog_of(key, now))
+        return self._status_at(self._backlog_of(key, now))
 
     def check_available(self, key: str) -> None:
         """Raise RateLimited if a bucket is empty; take nothing."""
@@ -83,25 +80,28 @@ class TokenBuckets:
             self._raise_limited(backlog, backlog + self._cost - _MINUTE)
 
     def _raise_limited(self, backlog: float, retry_seconds: float) -> NoReturn:
-        raise RateLimited(retry_after=max(1, math.ceil(retry_seconds)), rate_status=self.status_at(backlog))
+        raise RateLimited(retry_after=max(1, math.ceil(retry_seconds)), rate_status=self._status_at(backlog))
 
     def _backlog_of(self, key: str, now: float) -> float:
         return max(0.0, (self._young.get(key) or self._old.get(key, now)) - now)
 
-    def status_at(self, backlog: float) -> RateStatus:
+    def _status_at(self, backlog: float) -> RateStatus:
         """Return the status of a bucket that is full in `backlog` seconds."""
         return RateStatus(self._limit, int((_MINUTE - backlog) / self._cost + _EPSILON), -int(-backlog // 1))
 
 
 class ClientAddress:
-    """Rate limit key of a connection's peer, and its status after the last request."""
+    """Address of a connection's peer, the rate limit key of its last request, and the status after it.
 
-    __slots__ = ("_status_of", "address", "rate_status")
+    `address`: the key of the peer, or of the client that a trusted proxy named for the last request."""
+
+    __slots__ = ("_status_of", "address", "peer", "peer_key", "rate_status")
 
     def __init__(self, peer: Any, status_of: Callable[[str], RateStatus]) -> None:
         """Create the key of a peer. `status_of` returns the current status of a key."""
         self._status_of = status_of
-        self.address = address_key(peer)
+        self.peer = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        self.address = self.peer_key = address_key(peer)
         self.rate_status: RateStatus | None = None
 
     def current_status(self) -> RateStatus:

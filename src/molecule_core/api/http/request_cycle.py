@@ -3,6 +3,8 @@
 import asyncio
 from typing import Generic
 
+from msgspec import Struct
+
 from molecule_core.api.http.application_protocol import R
 from molecule_core.api.http.rate_limits import ClientAddress
 from molecule_core.api.http.request_body import StreamingBody
@@ -10,37 +12,21 @@ from molecule_core.api.http.response import Response
 from molecule_core.api.http.response_head import rate_headers, render_head
 
 
-class RequestCycle(Generic[R]):
+class RequestCycle(Struct, Generic[R], eq=False):
     """Request with its body, its response state and its handler task."""
 
-    __slots__ = (
-        "body",
-        "body_size",
-        "body_stream",
-        "client",
-        "head_only",
-        "is_answered",
-        "is_complete",
-        "is_started",
-        "keep_alive",
-        "rejection",
-        "request",
-        "task",
-    )
-
-    def __init__(self, client: ClientAddress, *, keep_alive: bool, head_only: bool = False) -> None:
-        self.client = client
-        self.keep_alive = keep_alive
-        self.head_only = head_only
-        self.request: R | None = None
-        self.rejection: Response | None = None
-        self.body: list[bytes] = []
-        self.body_size = 0
-        self.is_complete = False
-        self.is_started = False
-        self.is_answered = False
-        self.body_stream: StreamingBody | None = None
-        self.task: asyncio.Task[None] | None = None
+    client: ClientAddress
+    keep_alive: bool
+    head_only: bool = False
+    request: R | None = None
+    rejection: Response | None = None
+    body: list[bytes] = []
+    body_size: int = 0
+    is_complete: bool = False
+    is_started: bool = False
+    is_answered: bool = False
+    body_stream: StreamingBody | None = None
+    task: "asyncio.Task[None] | None" = None
 
     def head_bytes(self, response: Response, date: bytes) -> bytes:
         """Return the encoded head of a response."""
@@ -50,11 +36,6 @@ class RequestCycle(Generic[R]):
         """Return the rate limit headers that every response carries."""
         own_status = None if self.request is None else self.request.rate_status
         return rate_headers(response.rate_status or own_status or self.client.current_status())
-
-    @property
-    def is_ready(self) -> bool:
-        """Return whether the handler can start: the body is complete, or the handler reads it itself."""
-        return not self.is_started and (self.is_complete or self.body_stream is not None)
 
     def abandon(self) -> None:
         """Cancel the handler and drop the received body."""

@@ -83,6 +83,9 @@ class WebSocketHandler(Protocol):
     def on_open(self, channel: WebSocketChannel) -> None:
         """Start to send. The handshake has been answered."""
 
+    def accept_frames(self, count: int) -> bool:
+        """Count received frames. Return False after closing the channel, if there were too many."""
+
     def on_text(self, data: bytes) -> None:
         """Handle a text message of the client."""
 
@@ -128,7 +131,8 @@ class Response(Struct):
 
 def event_stream_response(handler: EventStreamHandler) -> Response:
     """Return the response that opens an event stream."""
-    headers = ((b"cache-control", b"no-store"),)
+    # nginx and its kind would otherwise hold events back until a buffer is full.
+    headers = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
     return Response(
         b"", headers=headers, content_type=b"text/event-stream; charset=utf-8", takeover=EventStream(handler)
     )

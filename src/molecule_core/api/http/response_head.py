@@ -33,14 +33,7 @@ def _common_head(status: int, content_type: bytes, policy: bytes) -> bytes:
     return b"".join((_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SECURITY_LINES, policy, b"\r\n"))
 
 
-def render_head(
-    response: Response,
-    date: bytes,
-    rate: bytes,
-    *,
-    keep_alive: bool,
-    length: int | None = None,
-) -> bytes:
+def render_head(response: Response, date: bytes, rate: bytes, *, keep_alive: bool, length: int | None = None) -> bytes:
     """Render the head of a response.
 
     `date` and `rate` are complete header lines. `length`: size of a streamed body; default: of `response.body`."""

@@ -3,7 +3,7 @@
 The package is imported with the first WebSocket client: servers without one save its memory and start-up time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -65,12 +65,12 @@ class WebSocketProtocol:
         """Return whether the client expects the connection to close."""
         return self._protocol.close_expected()
 
-    def receive_texts(self, data: bytes) -> Iterator[bytes]:
-        """Feed received bytes and yield the text messages that are complete."""
+    def receive_frames(self, data: bytes) -> tuple[int, list[bytes]]:
+        """Feed received bytes and return the number of frames that are complete, and the complete text messages."""
         self._protocol.receive_data(data)
-        for event in self._protocol.events_received():
-            if isinstance(event, self._library.frame) and (message := self._assemble(event)) is not None:
-                yield message
+        frames = [each for each in self._protocol.events_received() if isinstance(each, self._library.frame)]
+        messages = [self._assemble(each) for each in frames]
+        return len(frames), [each for each in messages if each is not None]
 
     def _assemble(self, frame: "Frame") -> bytes | None:
         """Join the frames of a message. The package checks their order and size."""

@@ -22,8 +22,10 @@ class AgentDocsRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            self._page_route(agent_docs.INDEX_PATH, agent_docs.render_index, "What agents can read here"),
-            self._page_route(agent_docs.REPLIES_PATH, agent_docs.render_replies, "How an agent answers a message"),
+            self._page_route(agent_docs.INDEX_PATH, agent_docs.render_index, "Get the index of the docs for agents"),
+            self._page_route(
+                agent_docs.REPLIES_PATH, agent_docs.render_replies, "Get the docs on how agents answer messages"
+            ),
         ]
 
     def _page_route(self, path: str, text: Callable[[str], str], summary: str) -> Route:

@@ -24,11 +24,13 @@ from molecule_core.instructions.render import Renderer, agent_profile
 from molecule_core.instructions.services import InstructionServices
 from molecule_core.instructions.validation import EXAMPLE_MESSAGE
 from molecule_core.instructions.writer import TEMPLATE_NOUN
-from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters, ActivityPageRow
+from molecule_core.messages.model import ActivityFilters, ActivityPageRow
 from molecule_core.messages.obligations.reply_handles import make_handle
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
+from molecule_core.wire.schemas.activity import ActivityType, MessageKind
+from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 from molecule_core.wire.schemas.templates import RenderedMessage, RenderedMessageList, TemplateParts, TemplatePreview
 
 PreviewKind = Literal[
@@ -43,6 +45,8 @@ PreviewKind = Literal[
     "system",
 ]
 _REQUEST_KINDS = ("canvas_user", "peer_agent", "delegation", "approval_request")
+# Their deadlines are their own: their messages have no due time.
+_UNWATCHED_KINDS = (MessageKind.DELEGATION, MessageKind.APPROVAL_REQUEST)
 _EXAMPLE_PEER_ID = "0197f3a2-7c1e-7b10-8c3a-2f6d5a9b1e77"
 _MAX_MESSAGES = 50
 
@@ -117,10 +121,14 @@ class PreviewRenderer:
         await self._catch_up()
         profile = self._agent_profile(request.path_params["org_id"], body.workspace_id, body.runtime)
         resolved = self._resolve_template(profile, body)
+        intent = body.intent or ("request" if body.kind in _REQUEST_KINDS else "inform")
+        is_watched = intent == "request" and body.kind not in _UNWATCHED_KINDS
         context = replace(
             EXAMPLE_MESSAGE,
             kind=body.kind,
-            intent=body.intent or ("request" if body.kind in _REQUEST_KINDS else "inform"),
+            intent=intent,
+            due_at=EXAMPLE_MESSAGE.due_at if is_watched else "",
+            reply_handle="" if body.kind == "approval_request" else EXAMPLE_MESSAGE.reply_handle,
             peer_id="" if body.kind == "canvas_user" else _EXAMPLE_PEER_ID,
             workspace_id=profile.workspace_id,
             arrival_workspace_id=profile.workspace_id if body.several else "",
@@ -148,12 +156,14 @@ class PreviewRenderer:
         """Render a template for the latest messages. Nothing is delivered or stored."""
         body = request.parse_body(HistoryPreviewBody)
         if body.workspace_id is None:
-            raise InvalidField(reason="workspace_id is missing: whose last messages?")
+            raise InvalidField(reason="workspace_id is missing. Add it.")
         await self._catch_up()
         workspace = self._workspace_in_org(request.path_params["org_id"], body.workspace_id)
         profile = _profile_of(workspace)
         resolved = self._resolve_template(profile, body)
-        rows = await self._messages.list_newest(workspace.id, ActivityFilters(activity_type=TYPE_RECEIVE), body.last)
+        rows = await self._messages.list_newest(
+            workspace.id, ActivityFilters(activity_type=ActivityType.RECEIVE), body.last
+        )
         found = [self._rendered_message(row, workspace, _renderer_for(resolved, profile, body.form)) for row in rows]
         return json_response(RenderedMessageList(resolved.version_ref.name, body.form.value, found, resolved.warnings))
 
@@ -195,7 +205,7 @@ class PreviewRenderer:
     def _agent_profile(self, org_id: str, workspace_id: str | None, runtime: str) -> AgentProfile:
         if workspace_id is not None:
             return _profile_of(self._workspace_in_org(org_id, workspace_id))
-        return AgentProfile(EXAMPLE_MESSAGE.workspace_id, org_id, runtime, None, rules.KNOWN_TOOLS, has_tool_list=True)
+        return AgentProfile(EXAMPLE_MESSAGE.workspace_id, org_id, runtime, None, ALL_TOOL_NAMES, has_tool_list=True)
 
     def _resolve_template(self, profile: AgentProfile, body: TemplateSelectionBody) -> _ResolvedTemplate:
         """Find the template to render. Raises AmbiguousTemplate, NotFound, InvalidTemplate, InvalidField."""
@@ -233,7 +243,7 @@ class PreviewRenderer:
 
 def _profile_of(workspace: Workspace) -> AgentProfile:
     chosen, card = workspace.instruction_template_id, workspace.agent_card
-    return agent_profile(workspace.id, workspace.org_id, workspace.runtime, chosen, card)
+    return agent_profile(workspace.id, workspace.org_id, workspace.runtime, chosen, card, workspace.uses_push)
 
 
 def _renderer_for(
@@ -248,5 +258,7 @@ def _render_or_reject(
     """Render a template for a message. Raises InvalidField if the text is too long."""
     rendered = resolved.renderer.render(profile, resolved.version_ref, form, context)
     if rendered is None:
-        raise InvalidField(reason="this template says more about this message than instructions may hold")
+        raise InvalidField(
+            reason="the instructions of this template for this message exceed the limit. Shorten the template."
+        )
     return rendered

@@ -6,14 +6,7 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.instructions.canaries import FULL_SHARE, CanaryWriter
 from molecule_core.instructions.model import ActiveVersion
@@ -40,8 +33,8 @@ class TemplateMetricsRoutes:
         own = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
         one = "/orgs/{org_id}/instruction-templates/{template_id}"
         metrics_summary, canary_summary = (
-            "What became of messages, by version of a template",
-            "Give a version a share of the messages",
+            "Get message outcomes by version of a template",
+            "Set the canary of a template",
         )
         return [
             Route("GET", f"{one}/figures", self.get_template_metrics, own, metrics_summary, None, TemplateMetrics),
@@ -55,12 +48,12 @@ class TemplateMetricsRoutes:
         )
 
     async def set_canary(self, request: Request) -> Response:
-        """Give a version a share of the messages.
+        """Set the share of messages that a version gets.
 
         A canary that performs worse ends automatically. The comparison counts from the last change.
         """
         body = request.parse_body(CanaryBody)
-        by = f"{request.caller.kind.value}:{request.caller.id}"
+        by = request.caller.key
         active = await self._canary_writer.set_share(
             request.path_params["org_id"], _template_id(request), body.version, body.percent, by
         )

@@ -8,17 +8,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
 from molecule_core.api.instructions.previews import HistoryPreviewBody, PreviewRenderer, TrialPreviewBody
+from molecule_core.api.instructions.template_choices import TemplateChoices
 from molecule_core.api.instructions.template_views import to_template_parts, to_version_view
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import AmbiguousTemplate, InvalidField, NotFound
+from molecule_core.common.validation import validation_error_text
 from molecule_core.instructions import rules
 from molecule_core.instructions.model import ActiveVersion, Template, TemplateContent, TemplateDraft
 from molecule_core.instructions.services import InstructionServices
@@ -80,6 +75,7 @@ class InstructionRoutes:
         self._org = org
         self._org_writer = org_writer
         self._previews = previews
+        self._choices = TemplateChoices(layer.reader)
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -95,7 +91,7 @@ class InstructionRoutes:
                 of_workspace,
                 self.assign_template,
                 workspace,
-                "Choose a workspace's template",
+                "Set the template of a workspace",
                 TemplateChoiceBody,
                 WorkspaceTemplate,
             ),
@@ -104,7 +100,7 @@ class InstructionRoutes:
                 of_workspace,
                 self.get_assigned_template,
                 workspace,
-                "A workspace's template",
+                "Get the template of a workspace",
                 None,
                 WorkspaceTemplate,
             ),
@@ -113,19 +109,17 @@ class InstructionRoutes:
                 of_workspace,
                 self.unassign_template,
                 workspace,
-                "Back to the runtime's template",
+                "Reset the template of a workspace",
                 None,
                 WorkspaceTemplate,
             ),
-            Route(
-                "GET", every, self.list_templates, owner, "The templates of an organisation", None, list[TemplateRow]
-            ),
+            Route("GET", every, self.list_templates, owner, "List instruction templates", None, list[TemplateRow]),
             Route(
                 "POST",
                 every,
                 self.create_template,
                 owner,
-                "Make a template",
+                "Create an instruction template",
                 CreateTemplateBody,
                 SaveTemplateResponse,
                 201,
@@ -135,7 +129,7 @@ class InstructionRoutes:
                 f"{every}/preview",
                 self._previews.preview_trial,
                 owner,
-                "What would be said",
+                "Preview a template with an example message",
                 TrialPreviewBody,
                 TemplatePreview,
             ),
@@ -144,29 +138,45 @@ class InstructionRoutes:
                 f"{every}/render",
                 self._previews.preview_history,
                 owner,
-                "The same, last messages",
+                "Preview a template with the latest messages",
                 HistoryPreviewBody,
                 RenderedMessageList,
             ),
-            Route("GET", one, self.get_template, owner, "One template", None, TemplateDetail),
-            Route("PUT", one, self.save_template, owner, "Save a new version", SaveTemplateBody, SaveTemplateResponse),
+            Route("GET", one, self.get_template, owner, "Get an instruction template", None, TemplateDetail),
+            Route(
+                "PUT",
+                one,
+                self.save_template,
+                owner,
+                "Save a new version of a template",
+                SaveTemplateBody,
+                SaveTemplateResponse,
+            ),
             Route(
                 "DELETE",
                 one,
                 self.remove_template,
                 owner,
-                "Delete a template, or take the original again",
+                "Delete a template",
                 None,
                 None,
                 204,
             ),
-            Route("GET", f"{one}/versions", self.list_versions, owner, "All versions", None, list[TemplateVersion]),
+            Route(
+                "GET",
+                f"{one}/versions",
+                self.list_versions,
+                owner,
+                "List the versions of a template",
+                None,
+                list[TemplateVersion],
+            ),
             Route(
                 "POST",
                 f"{one}/restore",
                 self.restore_version,
                 owner,
-                "Put a version in force",
+                "Activate a version of a template",
                 RestoreVersionBody,
                 TemplateRow,
             ),
@@ -186,9 +196,9 @@ class InstructionRoutes:
         if body.inline_template is not None:
             chosen = f"{rules.WORKSPACE_TEMPLATE_PREFIX}{workspace.id}"
             draft = TemplateDraft(_inline_parts(body.inline_template))
-            _, warnings = await self._writer.save_template(workspace.org_id, chosen, draft, _actor_of(request))
-        elif self._reader.find_active_template(workspace.org_id, chosen) is None:
-            raise NotFound(what=TEMPLATE_NOUN)
+            _, warnings = await self._writer.save_template(workspace.org_id, chosen, draft, request.caller.key)
+        else:
+            self._choices.check(request.caller, workspace.org_id, chosen, None)
         return self._assigned_response(await self._set_template(workspace, chosen), warnings)
 
     async def get_assigned_template(self, request: Request) -> Response:
@@ -200,7 +210,7 @@ class InstructionRoutes:
         workspace = await self._set_template(request.workspace, None)
         own = self._reader.own_active_version(workspace.org_id, f"{rules.WORKSPACE_TEMPLATE_PREFIX}{workspace.id}")
         if own is not None and own.removed_at is None:
-            await self._writer.remove_template(workspace.org_id, own.id, _actor_of(request))
+            await self._writer.remove_template(workspace.org_id, own.id, request.caller.key)
         return self._assigned_response(workspace, [])
 
     async def _set_template(self, workspace: Workspace, chosen: str | None) -> Workspace:
@@ -247,7 +257,7 @@ class InstructionRoutes:
 
     async def _save_version(self, request: Request, template_id: str, body: SaveTemplateBody, status: int) -> Response:
         if template_id in _RESERVED_IDS:
-            raise InvalidField(reason=f"a template cannot be called {template_id}; choose another id")
+            raise InvalidField(reason=f"a template cannot have the id {template_id}. Choose another id.")
         org_id = request.path_params["org_id"]
         before = self._reader.find_active_template(org_id, template_id)
         defaults = (
@@ -262,7 +272,7 @@ class InstructionRoutes:
             body.note,
         )
         template, warnings = await self._writer.save_template(
-            org_id, template_id, draft, _actor_of(request), activate=body.in_force
+            org_id, template_id, draft, request.caller.key, activate=body.in_force
         )
         return json_response(SaveTemplateResponse(to_version_view(template), warnings), status)
 
@@ -283,7 +293,7 @@ class InstructionRoutes:
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         users = [each for each in self._org.workspaces(org_id) if each.instruction_template_id == template_id]
         await self._writer.remove_template(
-            org_id, template_id, _actor_of(request), users=tuple(each.name for each in users)
+            org_id, template_id, request.caller.key, users=tuple(each.name for each in users)
         )
         return Response(b"", 204)
 
@@ -298,7 +308,7 @@ class InstructionRoutes:
         org_id, template_id = request.path_params["org_id"], request.path_params["template_id"]
         body = request.parse_body(RestoreVersionBody)
         await self._writer.restore_version(
-            org_id, template_id, body.version, _actor_of(request), built_in=body.built_in
+            org_id, template_id, body.version, request.caller.key, built_in=body.built_in
         )
         return json_response(self._template_row(*self._active_template(org_id, template_id), org_id))
 
@@ -332,10 +342,6 @@ class InstructionRoutes:
         return chosen is not None and self._reader.active_version(workspace.org_id, chosen) is not None
 
 
-def _actor_of(request: Request) -> str:
-    return f"{request.caller.kind.value}:{request.caller.id}"
-
-
 def _is_inline_text(parts: TemplateContent) -> bool:
     return parts == TemplateContent(lines=parts.lines) and len(parts.lines) == 1
 
@@ -345,7 +351,9 @@ def _inline_parts(body: str | dict[str, Any]) -> TemplateContent:
         try:
             return msgspec.convert(body, TemplateContent)
         except msgspec.ValidationError as error:
-            raise InvalidField(reason=f"inline_template: {error}") from None
+            raise InvalidField(
+                reason=validation_error_text(error, value=body, shape=TemplateContent, subject="inline_template")
+            ) from None
     if not body.strip():
-        raise InvalidField(reason="inline_template is empty; DELETE takes a workspace's template away")
+        raise InvalidField(reason="inline_template cannot be empty. Use DELETE to remove the template of a workspace.")
     return TemplateContent(lines=(body,))

@@ -10,21 +10,24 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from molecule_core.access.model import CredentialKind
-from molecule_core.api.live.subscribers import AuthorizedChannel, LiveSubscriber, audience_of
+from molecule_core.api.live.credential_channels import CredentialChannels
+from molecule_core.api.live.subscribers import AuthorizedChannel, LiveSubscriber, SharedFrames, audience_of
 from molecule_core.api.live.transient_events import TransientEvents, clock_sleep
+from molecule_core.api.live.turn_publisher import TurnPublisher
 from molecule_core.common.clock import Clock, to_rfc3339, yield_to_others
-from molecule_core.common.errors import StoreUnavailable
+from molecule_core.common.errors import CapacityExceeded, StoreUnavailable
 from molecule_core.common.limits import Limits
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import are_related, neighbours
 from molecule_core.views.feed import EncodedEvent, Feed
 from molecule_core.views.snapshot import snapshot_user
+from molecule_core.views.turn_feed import TurnFeed
 from molecule_core.wire.schemas.live import (
     PROTOCOL_VERSION,
     CurrentFrame,
@@ -41,29 +44,65 @@ _YIELD_THRESHOLD = 50
 _DRAIN_SECONDS = 1.0
 # Delay before an unavailable store is read again.
 _STORE_RETRY_SECONDS = 1.0
-CLOSE_SESSION_ENDED, CLOSE_TOO_SLOW, CLOSE_INTERNAL = 4001, 4008, 1011
-"""WebSocket close codes: log in again; read faster and resume; resume."""
+# 50 ms: between two checks of whether the channels of a credential have read enough.
+_ROOM_CHECK_SECONDS = 0.05
+CLOSE_SESSION_ENDED, CLOSE_TOO_SLOW, CLOSE_LIMIT = 4001, 4008, 4029
+"""WebSocket close codes: log in again; read faster and resume; send or open fewer, then resume."""
+CLOSE_INTERNAL, CLOSE_RESTARTING = 1011, 1012
+"""WebSocket close codes: resume; resume, the server stops (service restart)."""
+DISCONNECT_REASONS = {
+    CLOSE_SESSION_ENDED: "session ended",
+    CLOSE_TOO_SLOW: "too slow",
+    CLOSE_LIMIT: "limit",
+    CLOSE_INTERNAL: "trouble",
+    CLOSE_RESTARTING: "restart",
+}
+"""Labels of the disconnect metric."""
 _log = logging.getLogger("molecule.live")
 
 
 class LiveHub:
     """All live subscribers of this process, by org."""
 
-    def __init__(self, feed: Feed, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, feed: Feed, turn_feed: Callable[[str], TurnFeed], org: OrgReader, *, clock: Clock, limits: Limits
+    ) -> None:
         self._feed = feed
+        self._turn_feed = turn_feed
         self._org = org
         self._clock = clock
         self._limits = limits
         self._channels: dict[str, _OrgChannel] = {}
+        self._by_credential: dict[str, CredentialChannels] = {}
         self._credential_ends: dict[str, int] = {}
         self._ping_task: asyncio.Task[None] | None = None
-        self.disconnects = Counter[str]()
+        self.disconnects = Counter(dict.fromkeys(DISCONNECT_REASONS.values(), 0))
         self.on_credential_ended: Callable[[], None] = lambda: None
         """Called when a credential has ended or will end; the MCP endpoint closes its streams then."""
 
     def count_by_kind(self) -> Counter[str]:
         """Return the number of subscribers by kind of channel."""
         return Counter(each.transport.kind for channel in self._channels.values() for each in channel.subscribers())
+
+    def check_limit(self, credential: str) -> None:
+        """Check that a credential may open one more channel. Raises CapacityExceeded."""
+        maximum = self._limits.live_channels
+        if len(self._by_credential.get(credential, ())) >= maximum:
+            raise CapacityExceeded(what="live channels of one credential", most=maximum)
+
+    def count_channel(self, subscriber: LiveSubscriber) -> bool:
+        """Count an opened channel for its credential. Return whether that is within the limit.
+
+        Several requests may have passed `check_limit` before the first of them was counted."""
+        channels = self._by_credential.get(subscriber.credential)
+        if channels is None:
+            channels = CredentialChannels(self._limits.credential_unread_bytes)
+            self._by_credential[subscriber.credential] = channels
+        subscriber.siblings = channels
+        if len(channels) >= self._limits.live_channels:
+            return False
+        channels.add(subscriber)
+        return True
 
     async def open(self, subscriber: LiveSubscriber) -> None:
         """Start a channel that receives events from now on."""
@@ -131,8 +170,10 @@ class LiveHub:
         if org_id not in self._channels:
             sent = await self._feed.applied_head(org_id)
             if org_id not in self._channels:  # another task may have created it meanwhile
-                limit = self._limits.subscriber_bytes
-                channel = _OrgChannel(self._feed, self._org, self._clock, org_id, sent, limit, self._drop_channel)
+                turns = self._turn_feed(org_id)
+                channel = _OrgChannel(
+                    self._feed, turns, self._org, self._clock, org_id, sent, self._limits, self._drop_channel
+                )
                 self._channels[org_id] = channel
         return self._channels[org_id]
 
@@ -162,6 +203,11 @@ class LiveHub:
         subscriber.is_live = False
         if subscriber.channel is not None:
             subscriber.channel.remove(subscriber)
+        channels = self._by_credential.get(subscriber.credential)
+        if channels is not None:
+            channels.remove(subscriber)
+            if not len(channels):
+                del self._by_credential[subscriber.credential]
 
     def end_credentials(self, names: Iterable[str], reason: str, at: int = 0) -> None:
         """End credentials at a time (microseconds; 0: now) and close their channels, also those being opened.
@@ -214,11 +260,12 @@ class _OrgChannel:
     def __init__(
         self,
         feed: Feed,
+        turns: TurnFeed,
         org: OrgReader,
         clock: Clock,
         org_id: str,
         sent: int,
-        limit: int,
+        limits: Limits,
         on_stopped: "Callable[[_OrgChannel], None]",
     ) -> None:
         self.org_id = org_id
@@ -226,12 +273,18 @@ class _OrgChannel:
         self._org = org
         self._clock = clock
         self._sent_upto = sent
-        self._limit = limit
+        self._limit = limits.subscriber_bytes
         self._on_stopped = on_stopped
         self._org_subscribers: set[LiveSubscriber] = set()
         self._by_workspace: dict[str, set[LiveSubscriber]] = {}
         self._transient = transient = TransientEvents(feed, org, org_id, self._publish, clock=clock)
-        loops = (self._publish_journal, transient.publish_heartbeats, transient.publish_progress)
+        self._turns = TurnPublisher(turns, self._audience_of, clock=clock, limits=limits)
+        loops = (
+            self._publish_journal,
+            transient.publish_heartbeats,
+            transient.publish_progress,
+            self._turns.publish,
+        )
         self._tasks = [asyncio.create_task(self._run_until_closing(work)) for work in loops]
 
     # -- subscribers ---------------------------------------------------------------------------------------------------
@@ -299,16 +352,21 @@ class _OrgChannel:
 
     async def catch_up(self, subscriber: LiveSubscriber) -> None:
         """Send events from the subscriber's own cursor until it has everything that the others have."""
-        start_cursor = subscriber.cursor
+        start_cursor, count = subscriber.cursor, _CATCH_UP_PAGE
         while subscriber.cursor < self._sent_upto:
-            page = await self._feed.read_after(
-                audience_of(self._org, subscriber), subscriber.cursor, _CATCH_UP_PAGE, self._sent_upto
-            )
-            for event in page.events:
-                subscriber.send_event(event, {})
-                if subscriber.transport.unread_bytes() > self._limit // 2:
-                    await subscriber.transport.wait_drained()
-            subscriber.cursor = max(subscriber.cursor, page.upto)
+            await self._wait_for_room(subscriber)
+            async with subscriber.siblings.page_reads:
+                page = await self._feed.read_after(
+                    audience_of(self._org, subscriber), subscriber.cursor, count, self._sent_upto
+                )
+                sent = self._send_until_full(subscriber, page.events)
+            if sent == len(page.events):
+                count = min(_CATCH_UP_PAGE, count * 2)
+                subscriber.cursor = max(subscriber.cursor, page.upto)
+            else:
+                count = max(1, sent)  # the rest is read again: a client that reads slowly holds no page of large events
+            if subscriber.transport.unread_bytes() > self._limit // 2:
+                await subscriber.transport.wait_drained()
             await yield_to_others()  # reads that return at once must not starve other tasks
             if subscriber.cursor >= self._sent_upto and start_cursor + 1 < await self._feed.oldest(self.org_id):
                 # Retention ran during the catch-up: events that were still to be sent may be gone.
@@ -317,9 +375,42 @@ class _OrgChannel:
                     return
                 start_cursor = subscriber.cursor
         subscriber.is_live = True
-        for event in await self._transient.recent():
+        for event in await self._recent_events():
             if subscriber.workspace_id in (None, event.workspace_id):
                 subscriber.send_event(event, {})
+        self._turns.send_current(subscriber)
+
+    async def _recent_events(self) -> list[EncodedEvent]:
+        """Return the transient events of the last minute, as soon as the store responds: no reason to disconnect."""
+        while True:
+            try:
+                return await self._transient.recent()
+            except StoreUnavailable:
+                await clock_sleep(self._clock, _STORE_RETRY_SECONDS)
+
+    def _send_until_full(self, subscriber: LiveSubscriber, events: Sequence[EncodedEvent]) -> int:
+        """Send events until too much is unread, and return how many were sent."""
+        for number, event in enumerate(events):
+            if not subscriber.siblings.has_room():  # others may have used it since the page was requested
+                return number
+            subscriber.send_event(event, {})
+            if subscriber.transport.unread_bytes() > self._limit // 2:
+                return number + 1
+        return len(events)
+
+    async def _wait_for_room(self, subscriber: LiveSubscriber) -> None:
+        """Wait until the channels of a credential have read enough; disconnect the slowest if it reads nothing."""
+        siblings = subscriber.siblings
+        while not siblings.has_room():
+            slowest = siblings.find_slowest()
+            delivered, until = slowest.transport.delivered_bytes(), self._clock.monotonic() + _DRAIN_SECONDS
+            while not siblings.has_room() and self._clock.monotonic() < until:
+                await clock_sleep(self._clock, _ROOM_CHECK_SECONDS)
+            if slowest.transport.delivered_bytes() == delivered and not siblings.has_room():
+                siblings.remove(slowest)  # not counted again, nor disconnected by another waiter
+                slowest.transport.disconnect(
+                    CLOSE_TOO_SLOW, "too many events are unread on the channels of this credential; resume"
+                )
 
     async def _drain_slow_subscriber(self, subscriber: LiveSubscriber) -> None:
         """Wait until a slow subscriber has read, then catch up; disconnect it if it reads nothing."""
@@ -340,12 +431,12 @@ class _OrgChannel:
                 await clock_sleep(self._clock, _STORE_RETRY_SECONDS)
             except Exception:
                 _log.exception(
-                    "live events of an organisation have stopped; its channels are closed to start over",
+                    "live events of an organisation have stopped; its channels are closed",
                     extra={"org": self.org_id},
                 )
                 for subscriber in list(self.subscribers()):
                     subscriber.is_live = False
-                    subscriber.transport.disconnect(CLOSE_INTERNAL, "the server made a mistake; resume")
+                    subscriber.transport.disconnect(CLOSE_INTERNAL, "the server failed; resume")
                 self.stop()
                 return
 
@@ -365,10 +456,13 @@ class _OrgChannel:
 
     def _send_to(self, event: EncodedEvent, subscribers: Iterable[LiveSubscriber]) -> int:
         """Send an event to the live ones of these subscribers and return their number."""
-        frames: dict[tuple[object, int], bytes] = {}
+        frames: SharedFrames = {}
         slow, sent = [], 0
         for subscriber in subscribers:
             if subscriber.is_live and not 0 < event.seq <= subscriber.cursor:
+                if not subscriber.siblings.has_room():
+                    slow.append(subscriber)
+                    continue
                 subscriber.send_event(event, frames)
                 sent += 1
                 if subscriber.transport.unread_bytes() > self._limit:

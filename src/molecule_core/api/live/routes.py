@@ -1,7 +1,5 @@
 """Routes of live channels: snapshot, WebSocket, server-sent events."""
 
-from collections.abc import Callable
-
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.auth import Authenticator
 from molecule_core.api.http.response import Response
@@ -10,7 +8,8 @@ from molecule_core.api.live.sse import LegacySseConnection, SseConnection
 from molecule_core.api.live.subscribers import LiveSubscriber
 from molecule_core.api.live.websocket import WebSocketConnection
 from molecule_core.api.messages.inbox_view import InboxPresenter
-from molecule_core.api.query_parameters import ORG, csv_param, query_params, read_text_param
+from molecule_core.api.query_parameters import ORG, csv_param, query_params, read_text_param, string_param
+from molecule_core.api.rate_limits import RateLimiter
 from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
@@ -21,13 +20,17 @@ from molecule_core.api.routing import (
     json_response,
 )
 from molecule_core.common.errors import InvalidField, NotFound
+from molecule_core.messages.obligations.instructions import InstructionOptions
+from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.feed import EncodedEvent, Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.wire.schemas.envelope import INSTRUCTION_INCLUDES
 from molecule_core.wire.schemas.live import Snapshot
 
-_INCLUDE_PARAM = csv_param("include", "What is told beside an agent's own mail.", INSTRUCTION_INCLUDES)
+_INCLUDE_PARAM = csv_param("include", "What to add to an agent's own messages.", INSTRUCTION_INCLUDES)
+
+_AFTER_PARAM = string_param("after", "Only workspaces after this one: the `next_workspace` of the page before.")
 
 
 class LiveRoutes:
@@ -40,9 +43,11 @@ class LiveRoutes:
         snapshots: SnapshotReader,
         org: OrgReader,
         authenticator: Authenticator,
+        rate_limiter: RateLimiter,
         presenter: InboxPresenter,
     ) -> None:
         self._presenter = presenter
+        self._rate_limiter = rate_limiter
         self._authenticator = authenticator
         self._live = live
         self._feed = feed
@@ -61,16 +66,17 @@ class LiveRoutes:
                 snapshot,
                 self.get_snapshot,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "All that the canvas shows",
+                "Get a snapshot of an organisation",
                 None,
                 Snapshot,
+                query=query_params(_AFTER_PARAM),
             ),
             Route(
                 "GET",
                 "/ws",
                 self.open_websocket,
                 AccessPolicy(ALL_CREDENTIALS),
-                "Live events over a WebSocket",
+                "Stream live events over a WebSocket",
                 status=101,
                 upgrades=True,
                 query=event_query,
@@ -80,7 +86,7 @@ class LiveRoutes:
                 "/events/stream",
                 self.open_stream,
                 AccessPolicy(ALL_CREDENTIALS),
-                "Live events as server-sent events",
+                "Stream live events as server-sent events",
                 media_type=stream,
                 query=event_query,
             ),
@@ -89,21 +95,32 @@ class LiveRoutes:
                 "/workspaces/{id}/events/stream",
                 self.open_legacy_stream,
                 own,
-                "The same, of one workspace, older shape",
+                "Stream the events of one workspace, in an older format",
                 media_type=stream,
                 query=own_event_query,
             ),
         ]
 
     async def get_snapshot(self, request: Request) -> Response:
-        """Return a snapshot of an org with its journal position. Live channels resume from there."""
-        return json_response(await self._snapshots.read_snapshot(request.path_params["org_id"], request.caller))
+        """Return a snapshot of an org with its journal position. Live channels resume from there.
+
+        With `after`: only further workspaces of a large organisation.
+        """
+        org_id, after = request.path_params["org_id"], read_text_param(request.query_params(), "after")
+        if after is not None:
+            return json_response(await self._snapshots.read_page(org_id, request.caller, after))
+        return json_response(await self._snapshots.read_snapshot(org_id, request.caller))
 
     async def open_websocket(self, request: Request) -> Response:
-        """Open a WebSocket of JSON frames (docs/events.md). The admin selects an org with `org_id`."""
+        """Open a WebSocket of JSON frames (docs/reference/events.md). The admin selects an org with `org_id`."""
         credential = self._authenticator.credential_hash(request.headers)
         return WebSocketConnection(
-            self._live, request, org_id_of(request, self._org), credential, self._event_rewriter(request)
+            self._live,
+            self._rate_limiter,
+            request,
+            org_id_of(request, self._org),
+            credential,
+            self._event_rewriter(request),
         ).to_response()
 
     async def open_stream(self, request: Request) -> Response:
@@ -131,22 +148,34 @@ class LiveRoutes:
             return stream.to_response(subscriber, lambda: self._live.open(subscriber))
         epoch, _, seq = last.partition(":")
         if not (seq.isascii() and seq.isdigit() and len(seq) < 20):
-            raise InvalidField(reason="Last-Event-ID must be the id of an event; leave it out to start from now")
+            raise InvalidField(
+                reason="Last-Event-ID is not the id of an event. Use one from the stream, or omit it to start from now."
+            )
         return stream.to_response(subscriber, lambda: self._live.resume(subscriber, int(seq), epoch))
 
-    def _event_rewriter(self, request: Request) -> Callable[[EncodedEvent], EncodedEvent] | None:
-        """Return the function that adds instructions to an agent's own messages; None unless `include=instructions`."""
+    def _event_rewriter(self, request: Request) -> "InstructionRewriter | None":
+        """Return what adds instructions to an agent's own messages; None unless `include=instructions`."""
         own = self._org.workspace(request.caller.id) if request.caller.kind is CredentialKind.WORKSPACE else None
         options = self._presenter.options_for(own, request.query_params(), only_if_requested=True)
-        if own is None or options is None:
-            return None
-        own_id = own.id
+        return None if own is None or options is None else InstructionRewriter(self._org, self._presenter, own, options)
 
-        def rewrite(event: EncodedEvent) -> EncodedEvent:
-            now = self._org.workspace(own_id)
-            return event if now is None else self._presenter.present_event(now, options, event)
 
-        return rewrite
+class InstructionRewriter:
+    """Adds instructions to the events about an agent's own messages."""
+
+    def __init__(
+        self, org: OrgReader, presenter: InboxPresenter, workspace: Workspace, options: InstructionOptions
+    ) -> None:
+        self._org = org
+        self._presenter = presenter
+        self._options = options
+        self._workspace_id = workspace.id
+        self.key: object = (workspace.id, options)
+
+    def rewrite(self, event: EncodedEvent) -> EncodedEvent:
+        """Return the event with instructions, if it is about a message to the workspace."""
+        workspace = self._org.workspace(self._workspace_id)
+        return event if workspace is None else self._presenter.present_event(workspace, self._options, event)
 
 
 def org_id_of(request: Request, org: OrgReader) -> str:

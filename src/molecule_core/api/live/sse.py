@@ -22,7 +22,8 @@ class SseConnection(LiveConnection):
         self._epoch = epoch.encode()
 
     def to_response(self, subscriber: LiveSubscriber, first: Callable[[], ChannelWork]) -> Response:
-        """Return the response that opens this stream."""
+        """Return the response that opens this stream. Raises CapacityExceeded."""
+        self._live.check_limit(subscriber.credential)
         self._subscriber, self._first = subscriber, first
         return event_stream_response(self)
 

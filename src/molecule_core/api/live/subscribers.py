@@ -1,16 +1,31 @@
 """Subscribers of an org's events: their access, their journal cursor and the transport of their frames."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import msgspec
 
 from molecule_core.access.model import Caller, CredentialKind
+from molecule_core.live_turns.model import TurnKey
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import are_related
 from molecule_core.views.feed import Audience, EncodedEvent
 
 ChannelWork = Coroutine[Any, Any, None]
+SharedFrames = dict[tuple[object, int, object], bytes]
+"""Encodings of one event by encoding, number of the event before it, and what a rewriter adds."""
+
+
+class EventRewriter(Protocol):
+    """Changes events for some subscribers."""
+
+    @property
+    def key(self) -> object:
+        """Return what the result depends on besides the event. Rewriters of equal `key` give equal results."""
+
+    def rewrite(self, event: EncodedEvent) -> EncodedEvent:
+        """Return the event for these subscribers."""
 
 
 class EventTransport(Protocol):
@@ -69,6 +84,25 @@ class AuthorizedChannel(Protocol):
         """Return the workspace whose removal ends the channel."""
 
 
+class SiblingChannels(Protocol):
+    """All channels of one credential."""
+
+    page_reads: asyncio.Semaphore
+    """Held while a page of events is read and sent."""
+
+    def count_written(self, size: int) -> None:
+        """Count bytes that were written to one of the channels."""
+
+    def has_room(self) -> bool:
+        """Return whether the unread bytes of all channels together are within the limit."""
+
+    def find_slowest(self) -> "LiveSubscriber":
+        """Return the channel with the most unread bytes."""
+
+    def remove(self, subscriber: "LiveSubscriber") -> None:
+        """Remove a channel."""
+
+
 class SubscriberSet(Protocol):
     """Set of the subscribers of an org."""
 
@@ -80,7 +114,8 @@ class LiveSubscriber:
     """Cursor of one channel in the journal of an org.
 
     `cursor`: all visible events up to here were sent. `last_sent`: number of the last event that was sent. `is_live`:
-    the subscriber has caught up and receives events as they are published."""
+    the subscriber has caught up and receives events as they are published. `turn_revs`: the version of each live turn
+    that was sent last."""
 
     __slots__ = (
         "about_workspace_id",
@@ -93,8 +128,10 @@ class LiveSubscriber:
         "last_delivered",
         "last_sent",
         "org_id",
-        "rewrite",
+        "rewriter",
+        "siblings",
         "transport",
+        "turn_revs",
         "workspace_id",
     )
 
@@ -105,10 +142,10 @@ class LiveSubscriber:
         transport: EventTransport,
         credential: str,
         about_workspace_id: str | None = None,
-        rewrite: Callable[[EncodedEvent], EncodedEvent] | None = None,
+        rewriter: EventRewriter | None = None,
     ) -> None:
-        """Create a subscriber. `rewrite` changes events for it alone."""
-        self.rewrite = rewrite
+        """Create a subscriber. `rewriter` changes events about messages for it."""
+        self.rewriter = rewriter
         self.caller = caller
         self.org_id = org_id
         self.transport = transport
@@ -116,20 +153,23 @@ class LiveSubscriber:
         self.about_workspace_id = about_workspace_id
         self.workspace_id = about_workspace_id or (caller.id if caller.kind is CredentialKind.WORKSPACE else None)
         self.channel: SubscriberSet | None = None
+        self.siblings: SiblingChannels
         self.cursor = 0
         self.last_sent = 0
         self.is_live = False
         self.last_delivered = -1
         self.idle_checks = 0
+        self.turn_revs: dict[TurnKey, int] = {}
 
-    def send_event(self, event: EncodedEvent, frames: dict[tuple[object, int], bytes]) -> None:
+    def send_event(self, event: EncodedEvent, frames: SharedFrames) -> None:
         """Send an event. `frames` holds encodings that subscribers share."""
-        if self.rewrite is not None and event.message_row is not None:
-            event, frames = self.rewrite(event), {}
-        key = (self.transport.encoding, self.last_sent)
+        rewriter = self.rewriter if event.message_row is not None else None
+        key = (self.transport.encoding, self.last_sent, None if rewriter is None else rewriter.key)
         data = frames.get(key)
         if data is None:
-            data = frames[key] = self.transport.encode_event(self.last_sent, event)
+            shown = event if rewriter is None else rewriter.rewrite(event)
+            data = frames[key] = self.transport.encode_event(self.last_sent, shown)
+        self.siblings.count_written(len(data))
         self.transport.write(data)
         if event.seq:
             self.cursor = self.last_sent = event.seq

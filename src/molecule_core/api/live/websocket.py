@@ -3,16 +3,17 @@
 Handler of a WebSocket of the server; calls `api/live/hub.py`.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from molecule_core.api.http.response import Response, WebSocketChannel, WebSocketUpgrade
-from molecule_core.api.live.hub import LiveHub
-from molecule_core.api.live.live_connection import CLOSE_RESTARTING, LiveConnection
-from molecule_core.api.live.subscribers import LiveSubscriber
+from molecule_core.api.live.hub import CLOSE_LIMIT, CLOSE_RESTARTING, LiveHub
+from molecule_core.api.live.live_connection import LiveConnection
+from molecule_core.api.live.subscribers import EventRewriter, LiveSubscriber
+from molecule_core.api.rate_limits import RateLimiter
 from molecule_core.api.routing import Request
+from molecule_core.common.errors import RateLimited
 from molecule_core.views.feed import EncodedEvent
 from molecule_core.wire.schemas.live import PingFrame, SubscribeFrame
 
@@ -35,13 +36,15 @@ class WebSocketConnection(LiveConnection):
     def __init__(
         self,
         live: LiveHub,
+        rate_limiter: RateLimiter,
         request: Request,
         org_id: str,
         credential: str,
-        rewrite: Callable[[EncodedEvent], EncodedEvent] | None = None,
+        rewriter: EventRewriter | None = None,
     ) -> None:
         super().__init__(live)
-        self._subscriber = LiveSubscriber(request.caller, org_id, self, credential, rewrite=rewrite)
+        self._rate_limiter = rate_limiter
+        self._subscriber = LiveSubscriber(request.caller, org_id, self, credential, rewriter=rewriter)
         self._limits = request.limits
 
     @property
@@ -50,7 +53,8 @@ class WebSocketConnection(LiveConnection):
         return self._limits.frame_bytes
 
     def to_response(self) -> Response:
-        """Return the response that turns the connection into this WebSocket."""
+        """Return the response that turns the connection into this WebSocket. Raises CapacityExceeded."""
+        self._live.check_limit(self._subscriber.credential)
         return Response(b"", 101, takeover=WebSocketUpgrade(self))
 
     def on_open(self, channel: WebSocketChannel) -> None:
@@ -59,6 +63,16 @@ class WebSocketConnection(LiveConnection):
         self._start_work(channel, partial(self._live.open, self._subscriber))
 
     # -- from the client -----------------------------------------------------------------------------------------------
+
+    def accept_frames(self, count: int) -> bool:
+        """Charge frames as requests of the caller; close the socket if none are left."""
+        try:
+            self._rate_limiter.charge_request(self._subscriber.caller.id, count)
+        except RateLimited as error:
+            seconds = error.details["retry_after"]
+            self.disconnect(CLOSE_LIMIT, f"the rate limit of requests is exceeded by frames; resume in {seconds} s")
+            return False
+        return True
 
     def on_text(self, data: bytes) -> None:
         """Handle a subscription. Unknown frames are ignored: the client may be newer than the server."""

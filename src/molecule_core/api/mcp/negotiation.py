@@ -70,7 +70,7 @@ def client_accepts_events(request: Request) -> bool:
     accepted = _accepted_types(request)
     if not accepted & {_JSON, "application/*", "*/*"}:
         raise McpRejection(
-            406, INVALID_REQUEST, f"the answer is {_JSON}, or {_EVENTS}: send Accept: {_JSON}, {_EVENTS}"
+            406, INVALID_REQUEST, f"the client must accept {_JSON} or {_EVENTS}. Send Accept: {_JSON}, {_EVENTS}."
         )
     return bool(accepted & {_EVENTS, "text/*"})
 
@@ -78,7 +78,7 @@ def client_accepts_events(request: Request) -> bool:
 def check_accepts_events(request: Request) -> None:
     """Check that the client accepts server-sent events. Raises McpRejection."""
     if not _accepted_types(request) & {_EVENTS, "text/*", "*/*"}:
-        raise McpRejection(406, INVALID_REQUEST, f"this is a stream of events: send Accept: {_EVENTS}")
+        raise McpRejection(406, INVALID_REQUEST, f"the client must accept {_EVENTS}. Send Accept: {_EVENTS}.")
 
 
 def _accepted_types(request: Request) -> set[str]:
@@ -90,22 +90,24 @@ def check_content_type(request: Request) -> None:
     """Check that the body is declared as JSON. Raises McpRejection."""
     declared = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if declared != _JSON:
-        raise McpRejection(415, INVALID_REQUEST, f"the body must be {_JSON}: send Content-Type: {_JSON}")
+        raise McpRejection(415, INVALID_REQUEST, f"the body must be {_JSON}. Send Content-Type: {_JSON}.")
 
 
 def kind_of_message(message: Any) -> RpcMessageKind:
     """Return the kind of a message. Raises McpRejection if it is not JSON-RPC."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise McpRejection(400, INVALID_REQUEST, 'send one JSON-RPC object with "jsonrpc": "2.0"')
+        raise McpRejection(400, INVALID_REQUEST, 'the body must be JSON-RPC. Send one object with "jsonrpc": "2.0".')
     method, params, id_ = message.get("method"), message.get("params"), valid_id(message.get("id"))
     if method is None and ("result" in message or "error" in message):
         return RpcMessageKind.ONE_WAY
     if not isinstance(method, str) or not isinstance(params, dict | None):
-        raise McpRejection(400, INVALID_REQUEST, "method must be text, and params, if there are any, an object", id_)
+        raise McpRejection(
+            400, INVALID_REQUEST, "method or params is not valid. Send method as text, and params as an object.", id_
+        )
     if "id" not in message:
         return RpcMessageKind.ONE_WAY
     if id_ is None:
-        raise McpRejection(400, INVALID_REQUEST, "id must be text or a whole number")
+        raise McpRejection(400, INVALID_REQUEST, "id is not valid. Use text or a whole number.")
     return RpcMessageKind.REQUEST
 
 
@@ -128,7 +130,13 @@ def is_stateless(request: Request, message: Any) -> bool:
     supported = [*reversed((*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS))]
     declared = {"supported": supported, "requested": truncate_line(version, 100)}
     id_ = valid_id(as_object(message).get("id"))
-    raise McpRejection(400, UNSUPPORTED_VERSION, "this protocol version is not supported", id_, declared)
+    raise McpRejection(
+        400,
+        UNSUPPORTED_VERSION,
+        "the server does not support this protocol version. Use one of those in supported.",
+        id_,
+        declared,
+    )
 
 
 def check_stateless(request: Request, message: JsonRpcMessage) -> None:
@@ -136,12 +144,14 @@ def check_stateless(request: Request, message: JsonRpcMessage) -> None:
     id_, method, meta = message["id"], message["method"], request_meta(message)
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing:
-        raise McpRejection(400, INVALID_PARAMS, f"params._meta must hold {' and '.join(missing)}", id_)
+        raise McpRejection(400, INVALID_PARAMS, f"params._meta is not complete. Add {' and '.join(missing)}.", id_)
 
     def check(header: bytes, expected: object) -> None:
         if _decode_header(request.header(header)) != expected:
             name = header.decode().title()
-            raise McpRejection(400, HEADER_MISMATCH, f"the header {name} does not say the same as the body", id_)
+            raise McpRejection(
+                400, HEADER_MISMATCH, f"the header {name} differs from the body. Send the same value in both.", id_
+            )
 
     check(b"mcp-protocol-version", meta[VERSION_KEY])
     check(b"mcp-method", method)

@@ -150,6 +150,10 @@ class OpenResponses:
     def __contains__(self, response: MonitoredResponse) -> bool:
         return response in self._all
 
+    def workspace_ids(self) -> set[str]:
+        """Return the workspaces that have a response open."""
+        return {each.caller.id for each in self._all}
+
     def add(self, response: MonitoredResponse) -> None:
         """Start checking a response."""
         self._all.add(response)

@@ -29,6 +29,7 @@ from molecule_core.api.mcp.negotiation import (
     kind_of_message,
     stateless_status,
 )
+from molecule_core.api.mcp.presence import EndpointPresence, PresenceRecorder
 from molecule_core.api.mcp.responses import OpenResponses, PostResponse, RpcId, ServerStream, responding_to
 from molecule_core.api.mcp.sessions import HttpMcpSession, McpSessionStore
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost
@@ -40,8 +41,8 @@ from molecule_core.tools.mcp_dispatcher import STATELESS_VERSIONS, McpClientSess
 from molecule_core.wire.protocols.jsonrpc import INVALID_REQUEST
 
 _log = logging.getLogger("molecule.mcp")
-_SESSION_MISSING = "name the session in Mcp-Session-Id; without one, begin with initialize"
-_SESSION_UNKNOWN = "there is no such session (any more); begin anew with initialize"
+_SESSION_MISSING = "the header Mcp-Session-Id is missing. Add it, or start a session with initialize."
+_SESSION_UNKNOWN = "this session does not exist or has ended. Start a new one with initialize."
 
 
 class RpcMessage(Struct):
@@ -63,6 +64,7 @@ class McpRoutes:
         authenticator: Authenticator,
         org: OrgReader,
         live: LiveHub,
+        recorder: PresenceRecorder,
         dependencies: McpDependencies,
     ) -> None:
         self._host = host
@@ -77,6 +79,9 @@ class McpRoutes:
             clock=dependencies.clock,
             randomness=dependencies.randomness,
             limits=limits,
+        )
+        self._presence = EndpointPresence(
+            recorder, self.open_responses.workspace_ids, clock=dependencies.clock, limits=limits
         )
         self._stateless_calls = Counter[str]()
         self._closing_tasks: set[asyncio.Task[None]] = set()
@@ -94,7 +99,7 @@ class McpRoutes:
                     path,
                     self.handle_post,
                     access,
-                    "Speak MCP (JSON-RPC)",
+                    "Send an MCP message (JSON-RPC)",
                     RpcMessage,
                     RpcMessage,
                     may_stream_events=True,
@@ -104,7 +109,7 @@ class McpRoutes:
                     path,
                     self.open_server_stream,
                     access,
-                    "What an MCP server tells unasked",
+                    "Open the stream of an MCP session",
                     media_type="text/event-stream",
                 ),
                 Route("DELETE", path, self.end_session, access, "End an MCP session"),
@@ -132,7 +137,8 @@ class McpRoutes:
             check_content_type(request)
             message = request.json()
             if not isinstance(message, dict | list):
-                raise InvalidJson(reason="it must be an object")
+                raise InvalidJson(reason="it is not an object")
+            await self._presence.record_use(request.caller.id, self._tools_loaded_by(message))
             if is_stateless(request, message):
                 return await self._post_stateless(request, message, accepts_events=accepts_events)
             return await self._post_in_session(request, message, accepts_events=accepts_events)
@@ -160,6 +166,8 @@ class McpRoutes:
         self.sessions.acquire(session)
         self.open_responses.add(server_stream)
         self.sessions.attach_server_stream(session, server_stream)
+        await self._presence.record_use(request.caller.id)
+        self._presence.keep_fresh()
         return server_stream.to_response()
 
     async def end_session(self, request: Request) -> Response:
@@ -172,6 +180,12 @@ class McpRoutes:
             return rejection.to_response()
         return json_response({"status": "ended"})
 
+    def _tools_loaded_by(self, message: Any) -> list[str] | None:
+        """Return the tools that a client loads with this message, or None if it lists none."""
+        messages = message if isinstance(message, list) else [message]
+        is_listed = any(isinstance(each, dict) and each.get("method") == "tools/list" for each in messages)
+        return [spec.name for spec in self._host.tools()] if is_listed else None
+
     def _check_origin(self, request: Request) -> None:
         """Reject web pages of other hosts and removed workspaces. Raises CrossOrigin, WorkspaceRemoved."""
         self._authenticator.check_origin(request.headers)
@@ -180,7 +194,7 @@ class McpRoutes:
     def _check_version_has_sessions(self, request: Request) -> None:
         version = request.header(b"mcp-protocol-version")
         if version in STATELESS_VERSIONS:
-            raise McpRejection(405, INVALID_REQUEST, f"version {version} knows no sessions: send POST")
+            raise McpRejection(405, INVALID_REQUEST, f"version {version} has no sessions. Use POST.")
 
     def _session_of(self, request: Request) -> HttpMcpSession:
         """Return the session named by a request. Raises McpRejection."""
@@ -201,7 +215,7 @@ class McpRoutes:
         request_ids = {each["id"] for each, kind in zip(messages, kinds, strict=True) if kind is RpcMessageKind.REQUEST}
         is_initialize = any(each.get("method") == "initialize" for each in messages)
         if is_initialize and len(messages) > 1:
-            raise McpRejection(400, INVALID_REQUEST, "initialize stands alone")
+            raise McpRejection(400, INVALID_REQUEST, "initialize cannot be part of a list. Send it alone.")
         session = self.sessions.new_session(request) if is_initialize else self._session_of(request)
         if not request_ids:
             self._forward_client_answers(messages)
@@ -209,7 +223,7 @@ class McpRoutes:
             session.cancel_requests(messages)
             return _accepted()
         if len(request_ids) < kinds.count(RpcMessageKind.REQUEST):
-            raise McpRejection(400, INVALID_REQUEST, "two requests have one id")
+            raise McpRejection(400, INVALID_REQUEST, "two requests cannot have the same id. Use different ids.")
         with self.sessions.in_use(session):
             response = await self._answer_in_session(
                 request, session, message, request_ids, accepts_events=accepts_events and not is_initialize
@@ -221,7 +235,11 @@ class McpRoutes:
 
     def _check_batch_size(self, messages: list[Any]) -> None:
         if not 0 < len(messages) <= self._limits.mcp_batch:
-            raise McpRejection(400, INVALID_REQUEST, f"a list holds 1 to {self._limits.mcp_batch} messages")
+            raise McpRejection(
+                400,
+                INVALID_REQUEST,
+                f"a list cannot have {len(messages)} messages. Send 1 to {self._limits.mcp_batch}.",
+            )
 
     def _forward_client_answers(self, messages: list[Any]) -> None:
         """Forward answers of clients to the test extensions; the product itself sends clients no requests."""
@@ -312,6 +330,7 @@ class McpRoutes:
 
         post_response.on_finished = finish
         self.open_responses.add(post_response)
+        self._presence.keep_fresh()
         try:
             with responding_to(post_response):
                 await dispatcher.receive(message)
@@ -340,6 +359,7 @@ class McpRoutes:
         """Close all sessions and stop the tasks."""
         await self.sessions.close()
         await self.open_responses.close()
+        await self._presence.close()
         if self._closing_tasks:
             await asyncio.wait(self._closing_tasks)
 

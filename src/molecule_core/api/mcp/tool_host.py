@@ -5,35 +5,45 @@ Called by `tools/mcp_dispatcher.py`; calls `Application.call_internally` and the
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct, structs
 
-from molecule_core.api.application import InternalRequest
-from molecule_core.api.http.response import Response
+from molecule_core.api.application import InternalCall, InternalRequest
+from molecule_core.api.host_context import HostContextReader
+from molecule_core.api.http.response import StreamedBody
 from molecule_core.api.mcp.responses import PostResponse, current_response
 from molecule_core.api.routing import Request
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.common.settings import Settings
+from molecule_core.common.text import file_name_of
 from molecule_core.org.reader import OrgReader
 from molecule_core.tools.docs import server_instructions
+from molecule_core.tools.host_context import render_host_contexts
 from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
 from molecule_core.tools.registry import TOOLS
-from molecule_core.tools.runners import approval_tools, collaboration_tools, delegation_tools, message_tools
+from molecule_core.tools.runners import (
+    approval_tools,
+    collaboration_tools,
+    delegation_tools,
+    file_tools,
+    message_tools,
+)
 from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
 from molecule_core.tools.spec import LocalCall, RouteCall, ToolError, ToolSpec
 from molecule_core.wire.protocols.jsonrpc import JsonRpcMessage, as_object
+from molecule_core.wire.schemas.runtimes import Runtime
 
 INSTRUCTIONS = server_instructions()
+_PIECE_BYTES = 1 << 16
 # Bound of remembered claim attempts, for agents that do not name the attempt when they acknowledge.
 _MAX_HELD_ATTEMPTS = 10_000
-ToolHandler = Callable[["ToolInvocation", Any], Awaitable[dict[str, Any]]]
-McpInternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
+ToolHandler = Callable[["ToolInvocation", Any], Awaitable[dict[str, Any] | ToolResult]]
 
 
 class TestExtensions(Protocol):
@@ -76,7 +86,7 @@ class ToolInvocation(NamedTuple):
 class InProcessRequester:
     """Calls the public API as the caller of another request. Implements `Requester`."""
 
-    def __init__(self, call_internally: McpInternalCall, request: Request, is_closing: Callable[[], bool]) -> None:
+    def __init__(self, call_internally: InternalCall, request: Request, is_closing: Callable[[], bool]) -> None:
         self._call_internally = call_internally
         self._request = request
         self._is_closing = is_closing
@@ -101,7 +111,45 @@ class InProcessRequester:
         if response.status >= 400:
             raise tool_error(found)
         if _is_empty_long_poll(found, query, path) and self._is_closing():
-            raise ToolError("the server is being restarted. Call again in a few seconds.", "restarting")
+            raise ToolError("the server is restarting. Call again in a few seconds.", "restarting")
+        return found
+
+
+class InProcessTransfer:
+    """Transfers files as the caller of another request. Implements `FileTransfer`."""
+
+    def __init__(self, call_internally: InternalCall, request: Request, boundary: str) -> None:
+        """Initialize with `boundary`, which separates the parts of an upload."""
+        self._call_internally = call_internally
+        self._request = request
+        self._boundary = boundary.encode()
+
+    async def download(self, path: str, write: Callable[[bytes], object]) -> str:
+        """Call `write` with each piece of a file, and return its name. Raises ToolError."""
+        response = await self._call_internally(self._request, InternalRequest("GET", path, b"", b"", {}))
+        if not isinstance(response.takeover, StreamedBody):
+            raise tool_error(msgspec.json.decode(response.body))
+        source = response.takeover.source
+        try:
+            while piece := await source.read(_PIECE_BYTES):
+                write(piece)
+        finally:
+            source.close()
+        return file_name_of(dict(response.headers).get(b"content-disposition", b"").decode())
+
+    async def upload(self, path: str, name: str, content: bytes | BinaryIO, mime_type: str) -> Any:
+        """Upload one file and return the decoded response. Raises ToolError."""
+        data = content if isinstance(content, bytes) else content.read()
+        boundary = self._boundary
+        plain = name.translate({ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"})
+        disposition = f'form-data; name="files"; filename="{plain}"'.encode()
+        head = b"--%s\r\nContent-Disposition: %s\r\nContent-Type: %s\r\n\r\n"
+        body = head % (boundary, disposition, mime_type.encode()) + data + b"\r\n--%s--\r\n" % boundary
+        headers = {b"content-type": b"multipart/form-data; boundary=%s" % boundary}
+        response = await self._call_internally(self._request, InternalRequest("POST", path, b"", body, headers))
+        found = msgspec.json.decode(response.body) if response.body else None
+        if response.status >= 400:
+            raise tool_error(found)
         return found
 
 
@@ -122,13 +170,13 @@ def tool_error(problem: Any) -> ToolError:
     if details.get("code") == approval_tools.APPROVAL_NEEDED:
         return approval_tools.approval_needed_error(details)
     inner = as_object(details.get("error"))  # JSON-RPC error
-    text = inner.get("message") or details.get("error") or "the server refused this"
+    text = inner.get("message") or details.get("error") or "the server rejected this call."
     reasons = inner.get("data")
     reason = as_object(reasons[0]).get("reason", "") if isinstance(reasons, list) and reasons else ""
     if isinstance(details.get("hint"), str):
-        text = f"{text} ({details['hint']})"
+        text = f"{text}. {details['hint']}"
     if "retry_after" in details:
-        text = f"{text}; try again in {details['retry_after']} seconds"
+        text = f"{text.removesuffix('.')}. Try again in {details['retry_after']} seconds."
     return ToolError(str(text), str(details.get("code") or reason.lower() or "tool_failed"))
 
 
@@ -137,11 +185,13 @@ class McpToolHost:
 
     name = "molecule"
     instructions = INSTRUCTIONS
+    """The instructions before those about a workspace."""
 
     def __init__(
         self,
-        call_internally: McpInternalCall,
+        call_internally: InternalCall,
         org: OrgReader,
+        contexts: HostContextReader,
         is_closing: Callable[[], bool],
         dependencies: McpDependencies,
     ) -> None:
@@ -158,9 +208,11 @@ class McpToolHost:
             **dict.fromkeys(delegation_tools.TOOL_NAMES, self._run_delegation_tool),
             **dict.fromkeys(approval_tools.TOOL_NAMES, self._run_approval_tool),
             **dict.fromkeys(collaboration_tools.TOOL_NAMES, self._run_collab_tool),
+            **dict.fromkeys(file_tools.TOOL_NAMES, self._run_file_tool),
         }
         self._call_internally = call_internally
         self._org = org
+        self._contexts = contexts
         self._is_closing = is_closing
         self._clock = dependencies.clock
         self._ids = dependencies.ids
@@ -170,6 +222,16 @@ class McpToolHost:
         self._tools = (*TOOLS, *(() if dependencies.extensions is None else dependencies.extensions.specs))
         self._held_attempts: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
+    async def load_instructions(self) -> str:
+        """Return the instructions for the calling workspace: the convention, then its surroundings."""
+        post_response = current_response()
+        if post_response is None:
+            return self.instructions
+        context = await self._contexts.read_context(self._org.active_workspace(post_response.workspace_id))
+        left = self._limits.mcp_instruction_length - len(self.instructions) - 2
+        surroundings = render_host_contexts([context], Runtime.BARE, left)
+        return f"{self.instructions}\n\n{surroundings}" if surroundings else self.instructions
+
     def tools(self) -> Sequence[ToolSpec]:
         """Return the tools in listing order."""
         return self._tools
@@ -178,19 +240,20 @@ class McpToolHost:
         """Run a tool as the caller of the current MCP request. Raises ToolError."""
         post_response = current_response()
         if post_response is None:
-            raise LookupError("a tool runs for a request")
+            raise LookupError("the tool has no request")
         if self._extensions is not None and spec in self._extensions.specs:
             return await self._extensions.call(spec, arguments, calling)
         invocation = ToolInvocation(post_response, calling, self._idempotency_key(calling))
         workspace_id = spec.caller_workspace(arguments)
         if workspace_id not in ("", invocation.workspace_id):
             raise ToolError(
-                f"this connection is workspace {invocation.workspace_id} and cannot act as {workspace_id}. Leave "
-                f"{spec.identity_argument} out, or use the connection of that workspace.",
+                f"this connection is workspace {invocation.workspace_id} and cannot act as {workspace_id}. Omit "
+                f"{spec.identity_argument}, or use the connection of that workspace.",
                 "wrong_workspace",
             )
         if isinstance(spec.call, LocalCall):
-            return ToolResult(await self.local_tools[spec.call.name](invocation, arguments))
+            found = await self.local_tools[spec.call.name](invocation, arguments)
+            return found if isinstance(found, ToolResult) else ToolResult(found)
         return ToolResult(await self._call_route(spec, spec.call, invocation, arguments))
 
     async def _call_route(
@@ -202,7 +265,10 @@ class McpToolHost:
         response = await requester.call(
             request.method, request.path, body=request.body, query=request.query, headers=headers
         )
-        return spec.convert_result(invocation.workspace_id, response)
+        result = spec.convert_result(invocation.workspace_id, response)
+        if spec.result_type is types.SendMessageToUserResult:
+            await self._ack_unnamed(invocation, requester, result)
+        return result
 
     def _requester_for(self, invocation: ToolInvocation) -> Requester:
         return InProcessRequester(self._call_internally, invocation.post_response.request, self._is_closing)
@@ -219,9 +285,16 @@ class McpToolHost:
         arguments = structs.replace(
             arguments, attempt=arguments.attempt or self._attempt_of(invocation, arguments.activity_id)
         )
-        return await message_tools.reply_to_workspace(
-            self._requester_for(invocation), invocation.workspace_id, arguments, invocation.key
-        )
+        requester = self._requester_for(invocation)
+        result = await message_tools.reply_to_workspace(requester, invocation.workspace_id, arguments, invocation.key)
+        await self._ack_unnamed(invocation, requester, result)
+        return result
+
+    async def _ack_unnamed(self, invocation: ToolInvocation, requester: Requester, result: dict[str, Any]) -> None:
+        """Acknowledge what a call answered without naming it, if this client was shown it."""
+        attempt = self._attempt_of(invocation, result["answers"]) if result["answers"] else 0
+        if attempt and not result.get("acknowledged"):
+            await message_tools.ack_unnamed(requester, invocation.workspace_id, result, attempt)
 
     async def _answer_by_handle(
         self, invocation: ToolInvocation, arguments: replies.ReplyByHandleArguments
@@ -300,6 +373,11 @@ class McpToolHost:
 
     async def _chat_history(self, invocation: ToolInvocation, arguments: types.ChatHistoryArguments) -> dict[str, Any]:
         return await message_tools.chat_history(self._requester_for(invocation), invocation.workspace_id, arguments)
+
+    async def _run_file_tool(self, invocation: ToolInvocation, arguments: Struct) -> ToolResult:
+        """Run a tool about files. The agent's machine is another one, so files have no path there."""
+        transfer = InProcessTransfer(self._call_internally, invocation.post_response.request, self._ids.new())
+        return await file_tools.run(transfer, invocation.workspace_id, arguments, None, self._public_url)
 
     async def _run_delegation_tool(self, invocation: ToolInvocation, arguments: Struct) -> dict[str, Any]:
         """Run a delegation tool. A client that disconnects while waiting cancels nothing."""

@@ -16,15 +16,8 @@ from molecule_core.api.query_parameters import (
     read_int_param,
     read_text_param,
 )
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
-from molecule_core.common.clock import to_rfc3339
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.messages.chains.model import Chain, ChainMessage, ChainState
@@ -59,31 +52,31 @@ class ChainRoutes:
         )
         every, one = "/orgs/{org_id}/chains", "/orgs/{org_id}/chains/{root_id}"
         found = query_params(
-            LIMIT, BEFORE, enum_param("state", "How they stand; frozen if left out.", ("all", *ChainState))
+            LIMIT, BEFORE, enum_param("state", "Filter by state; default frozen.", ("all", *ChainState))
         )
-        paged = query_params(LIMIT, int_param("after", "The number of the message behind which to go on."))
+        paged = query_params(LIMIT, int_param("after", "Page forwards from this number of a message."))
         return [
             Route(
                 "GET",
                 every,
                 self.list_chains,
                 viewer,
-                "Chains of messages that ran into a limit",
+                "List message chains that reached a limit",
                 None,
                 ChainPage,
                 query=found,
             ),
-            Route("GET", one, self.get_chain, viewer, "One chain and its messages", None, ChainDetail, query=paged),
+            Route("GET", one, self.get_chain, viewer, "Get a message chain", None, ChainDetail, query=paged),
             Route(
                 "POST",
                 f"{one}/release",
                 self.release_chain,
                 operate,
-                "Let a frozen chain go on",
+                "Resume a frozen chain",
                 ReleaseChainBody,
                 ChainRow,
             ),
-            Route("POST", f"{one}/end", self.end_chain, operate, "End a chain for good", None, ChainRow),
+            Route("POST", f"{one}/end", self.end_chain, operate, "End a message chain", None, ChainRow),
         ]
 
     async def list_chains(self, request: Request) -> Response:
@@ -94,7 +87,7 @@ class ChainRoutes:
         query = request.query_params()
         state = read_text_param(query, "state") or ChainState.FROZEN.value
         if state not in ("all", *ChainState):
-            raise InvalidField(reason="state must be frozen, released, ended or all")
+            raise InvalidField(reason="state has an unknown value. Use frozen, released, ended or all.")
         count = self._page_size(query)
         state_filter = None if state == "all" else state
         found = await self._reader.list_chains(
@@ -119,16 +112,16 @@ class ChainRoutes:
         return json_response(ChainDetail(root_id, row, messages, len(found) <= count))
 
     async def release_chain(self, request: Request) -> Response:
-        """Let a frozen chain continue until it reaches a limit again."""
+        """Release a frozen chain; it freezes again at its next limit."""
         extra_messages = request.parse_body(ReleaseChainBody).messages if request.body else None
         chain = await self._writer.release(
-            request.path_params["org_id"], _root_id(request), _actor_of(request), extra_messages
+            request.path_params["org_id"], _root_id(request), request.caller.key, extra_messages
         )
         return json_response(self._chain_row(chain))
 
     async def end_chain(self, request: Request) -> Response:
         """End a chain: further messages of it are rejected."""
-        chain = await self._writer.end(request.path_params["org_id"], _root_id(request), _actor_of(request))
+        chain = await self._writer.end(request.path_params["org_id"], _root_id(request), request.caller.key)
         return json_response(self._chain_row(chain))
 
     def _chain_row(self, chain: Chain) -> ChainRow:
@@ -144,8 +137,8 @@ class ChainRoutes:
             most_hops=chain.most_hops,
             most_messages=chain.most_messages,
             frozen_at=to_rfc3339(chain.frozen_at),
-            released_at=_optional_time(chain.released_at),
-            ended_at=_optional_time(chain.ended_at),
+            released_at=to_optional_rfc3339(chain.released_at),
+            ended_at=to_optional_rfc3339(chain.ended_at),
             decided_by=chain.decided_by,
         )
 
@@ -170,13 +163,5 @@ class ChainRoutes:
         return None if workspace is None else workspace.name
 
 
-def _actor_of(request: Request) -> str:
-    return f"{request.caller.kind.value}:{request.caller.id}"
-
-
 def _root_id(request: Request) -> str:
     return request.path_param("root_id", "chain")
-
-
-def _optional_time(at: int | None) -> str | None:
-    return None if at is None else to_rfc3339(at)

@@ -16,13 +16,13 @@ from molecule_core.api.routing import (
 )
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import NotFound
-from molecule_core.delegations.model import DelegationStatus
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import queue_status
 from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
 from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
 from molecule_core.messages.delivery_state import DeliveryState
-from molecule_core.messages.model import KIND_DELEGATION
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.delegations import DelegationStatus
 from molecule_core.wire.schemas.delivery import DeadLetterPage, MessageDeliveryLog, QueueStatus, StaleInboxPage
 
 _DEFAULT_PAGE = 100
@@ -53,25 +53,27 @@ class DeliveryRoutes:
                 f"{one}/a2a/queue/{{queue_id}}",
                 self.get_queue_status,
                 follow,
-                "How a message stands",
+                "Get the delivery status of a message",
                 None,
                 QueueStatus,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{one}/messages/{{activity_id}}/ticks",
                 self.get_ticks,
                 follow,
-                "What became of it",
+                "Get the delivery log of a message",
                 None,
                 MessageDeliveryLog,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 of_org,
                 self.list_org_dead_letters,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "What was given up",
+                "List the dead letters of an organisation",
                 None,
                 DeadLetterPage,
                 query=paged,
@@ -81,24 +83,23 @@ class DeliveryRoutes:
                 f"{one}/dead-letters",
                 self.list_dead_letters,
                 view,
-                "The same of one seat",
+                "List the dead letters of a workspace",
                 None,
                 DeadLetterPage,
                 query=paged,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 "/orgs/{org_id}/untaken",
                 self.list_untaken,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "Whose mail nobody takes",
+                "List workspaces with unread mail",
                 None,
                 StaleInboxPage,
             ),
-            Route(
-                "POST", f"{dead_letter_path}/requeue", self.requeue_dead_letter, operate, "Hand a dead letter out again"
-            ),
-            Route("DELETE", dead_letter_path, self.discard_dead_letter, operate, "Be done with a dead letter"),
+            Route("POST", f"{dead_letter_path}/requeue", self.requeue_dead_letter, operate, "Requeue a dead letter"),
+            Route("DELETE", dead_letter_path, self.discard_dead_letter, operate, "Discard a dead letter"),
         ]
 
     async def get_queue_status(self, request: Request) -> Response:
@@ -108,7 +109,7 @@ class DeliveryRoutes:
         """
         state = await self._message_state(request, request.path_param("queue_id", "message"))
         status = await self._status_reader.queue_status(state)
-        if state.kind == KIND_DELEGATION:
+        if state.kind == MessageKind.DELEGATION:
             row = await self._delegations.get_delegation(request.workspace.org_id, state.id)
             status.status = queue_status(row)
             ended = row.settled_at if row.status is DelegationStatus.COMPLETED else None

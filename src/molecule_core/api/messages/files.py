@@ -4,7 +4,7 @@ A download is always an attachment, without a type that a browser would render. 
 bytes, in a sandbox (content security policy).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -26,13 +26,17 @@ from molecule_core.api.routing import (
 from molecule_core.common.errors import PreviewUnavailable
 from molecule_core.common.limits import Limits
 from molecule_core.messages.files.attachments import DEFAULT_MIME_TYPE, IMAGE_HEADER_BYTES, image_type
-from molecule_core.messages.files.uploads import FileWriter, Upload, to_file_part
+from molecule_core.messages.files.uploads import FileWriter, Upload, UploadContent, to_file_part
 
 _SANDBOX_POLICY = b"default-src 'none'; frame-ancestors 'none'; sandbox"
 # Access to a file may be withdrawn, and a shared computer would keep a cached copy.
 _NO_STORE = (b"cache-control", b"private, no-store")
 _FILES_FIELD = "files"
 _PLAIN_NAME_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-()")
+
+
+UploadCheck = Callable[[Request, Sequence[UploadContent]], Awaitable[None]]
+"""Raises ApprovalRequired if files need an approval that the request does not name."""
 
 
 class UploadedFile(Struct):
@@ -62,8 +66,9 @@ class UploadLimits(Struct):
 class FileRoutes:
     """Routes of files."""
 
-    def __init__(self, files: FileWriter, *, limits: Limits) -> None:
+    def __init__(self, files: FileWriter, check_upload: UploadCheck, *, limits: Limits) -> None:
         self._files = files
+        self._check_upload = check_upload
         self._limits = limits
 
     def routes(self) -> list[Route]:
@@ -79,36 +84,43 @@ class FileRoutes:
                 f"{one}/chat/uploads",
                 self.upload_files,
                 talk,
-                "Send files",
+                "Upload files",
                 response=UploadResponse,
                 streams_body=True,
             ),
             Route(
-                "GET", f"{one}/files/{{file_id}}", self.download_file, read, "Get a file", media_type=DEFAULT_MIME_TYPE
+                "GET",
+                f"{one}/files/{{file_id}}",
+                self.download_file,
+                read,
+                "Download a file",
+                media_type=DEFAULT_MIME_TYPE,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{one}/files/{{file_id}}/preview",
                 self.preview_file,
                 read,
-                "See a picture",
+                "Get an image for display",
                 media_type="image/*",
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{pending}/content",
                 self.download_file,
                 own_agent,
-                "Get a file that was sent",
+                "Download a received file",
                 media_type=DEFAULT_MIME_TYPE,
             ),
-            Route("POST", f"{pending}/ack", self.ack_file, own_agent, "Say that a file was taken"),
+            Route("POST", f"{pending}/ack", self.ack_file, own_agent, "Acknowledge a received file"),
             Route(
                 "GET",
                 "/uploads/limits",
                 self.get_limits,
                 AccessPolicy(ALL_CREDENTIALS),
-                "What may be sent",
+                "Get the upload limits",
                 response=UploadLimits,
             ),
         ]
@@ -123,6 +135,8 @@ class FileRoutes:
         try:
             async with aclosing(read_form(request.header(b"content-type"), request.body_stream, _FILES_FIELD)) as form:
                 await _receive_files(upload, form)
+            received = await upload.write_to_disk()
+            await self._check_upload(request, [each.content for each in received])
             files = await upload.commit()
         finally:
             await upload.abort()

@@ -1,6 +1,5 @@
 """Routes by which agents and people read messages: the activity log, the inbox, acks and the chat."""
 
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -18,6 +17,7 @@ from molecule_core.api.query_parameters import (
     csv_param,
     enum_param,
     int_param,
+    parse_time,
     query_params,
     read_int_param,
     read_text_param,
@@ -40,28 +40,28 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import MessageMeter
 from molecule_core.common.tracing import Tracing
 from molecule_core.messages.inbox.claims import InboxClaims
-from molecule_core.messages.model import TYPE_RECEIVE, ActivityFilters, ActivityPageRow
+from molecule_core.messages.model import ActivityFilters, ActivityPageRow
 from molecule_core.messages.obligations.instructions import InstructionOptions
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.wire.schemas.activity import ActivityRow, ChatPage, WaitingMail
+from molecule_core.wire.schemas.activity import ActivityRow, ActivityType, ChatPage, WaitingMail
 from molecule_core.wire.schemas.envelope import INSTRUCTION_INCLUDES
 
 _OWN_READ_ACCESS = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER)
-Timestamp = Annotated[datetime, msgspec.Meta(tz=True)]
-_BEFORE_TS_PARAM = time_param("before_ts", "Only what is older than this.")
+_BEFORE_TS_PARAM = time_param("before_ts", "Only rows older than this.")
 _ACTIVITY_QUERY = query_params(
     LIMIT,
     WAIT,
-    string_param("since_id", "The row behind which to go on, oldest first; what lies before it is handled."),
-    int_param("claim", "Take messages from the inbox, and hold them for so many seconds.", minimum=1),
-    bool_param("waiting", "What is not handled yet, whoever holds it."),
+    string_param("since_id", "Rows after this one, oldest first; rows up to it are acknowledged."),
+    int_param("claim", "Claim messages under a lease of this many seconds.", minimum=1),
+    bool_param("reports_read", "With claim: the agent reports by activity/read which messages its model has read."),
+    bool_param("waiting", "Only unacknowledged messages, claimed or not. Claims nothing."),
     string_param("type", "Only rows of this activity_type."),
-    enum_param("source", "Only what came from there.", ("canvas", "agent")),
-    string_param("peer_id", "Only what was said with this workspace."),
-    int_param("since_secs", "Only what is younger than so many seconds.", minimum=1),
+    enum_param("source", "Only rows from users (canvas) or from agents.", ("canvas", "agent")),
+    string_param("peer_id", "Only the conversation with this workspace."),
+    int_param("since_secs", "Only rows younger than this many seconds.", minimum=1),
     _BEFORE_TS_PARAM,
-    csv_param("include", "What is told beside each row.", ("attachments", "peer_info", *INSTRUCTION_INCLUDES)),
+    csv_param("include", "What to add to each row.", ("attachments", "peer_info", *INSTRUCTION_INCLUDES)),
 )
 
 
@@ -81,7 +81,14 @@ class ClaimedMessage(Struct):
 
 
 class ReleaseClaimsBody(Struct):
-    """Claimed messages that the agent will not handle."""
+    """Claimed messages that the agent will not handle. `end_waits`: also end its waiting claims."""
+
+    claims: list[ClaimedMessage]
+    end_waits: bool = False
+
+
+class ReadClaimsBody(Struct):
+    """Claimed messages that the model of an agent has read."""
 
     claims: list[ClaimedMessage]
 
@@ -127,55 +134,67 @@ class InboxRoutes:
                 f"{one}/activity",
                 self.list_activity,
                 _OWN_READ_ACCESS,
-                "Read the log or the inbox",
+                "Read the activity log or claim messages",
                 None,
                 list[ActivityRow],
                 query=_ACTIVITY_QUERY,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{one}/activities",
                 self.list_activity,
                 _OWN_READ_ACCESS,
-                "The same",
+                "Read the activity log or claim messages (alias)",
                 None,
                 list[ActivityRow],
                 query=_ACTIVITY_QUERY,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 f"{one}/waiting",
                 self.get_waiting_mail,
                 _OWN_READ_ACCESS,
-                "What waits, and from whom",
+                "Count waiting messages by sender",
                 None,
                 WaitingMail,
+                keeps_history=True,
             ),
-            Route("POST", f"{one}/activity/ack", self.ack_messages, own_agent, "Say what is handled", AckBody),
+            Route("POST", f"{one}/activity/ack", self.ack_messages, own_agent, "Acknowledge messages", AckBody),
             Route(
                 "POST",
                 f"{one}/activity/release",
                 self.release_claims,
                 own_agent,
-                "Give claimed messages back",
+                "Release claimed messages",
                 ReleaseClaimsBody,
+            ),
+            Route(
+                "POST",
+                f"{one}/activity/read",
+                self.mark_claims_read,
+                own_agent,
+                "Report which claimed messages the model has read",
+                ReadClaimsBody,
             ),
             Route(
                 "GET",
                 f"{one}/chat-history",
                 self.get_chat,
                 _OWN_READ_ACCESS,
-                "Read the chat with the user",
+                "Read the chat history",
                 None,
                 ChatPage,
                 query=paged,
+                keeps_history=True,
             ),
             Route(
                 "POST",
                 f"{one}/chat/read",
                 self.mark_chat_read,
                 AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN),
-                "Say what was read",
+                "Mark the chat as read",
                 ReadUpToBody,
             ),
         ]
@@ -184,7 +203,9 @@ class InboxRoutes:
         """Read the activity log, or claim messages from the inbox.
 
         Without parameters: newest first. `since_id`: oldest first, after that row. `claim`: claims messages from the
-        inbox for this many seconds. `waiting` (`true`): messages that are not handled yet, claimed or not.
+        inbox for this many seconds; with `reports_read` (`true`) they count as delivered once the agent has reported
+        that its model has read them, and until then as in the agent's inbox. `waiting` (`true`): messages that are not
+        handled yet, claimed or not, oldest first; `since_id`: after that row.
 
         With `since_id` and without `claim`, the agent itself acknowledges all rows up to `since_id`.
         """
@@ -202,12 +223,14 @@ class InboxRoutes:
         self._message_meter.polls += wait > 0
         try:
             if query.get("waiting") == "true":
-                rows = await self._reader.list_unacked(request.workspace.id, count, self._clock.now())
+                after = 0 if since_id is None else await self._seq_of(request, since_id)
+                rows = await self._reader.list_unacked(request.workspace.id, count, self._clock.now(), after)
             elif lease is not None:
-                rows = await self._claim_messages(request, lease, count, wait, options)
+                reports_read = query.get("reports_read") == "true"
+                rows = await self._claim_messages(request, lease, count, wait, options, reports_read=reports_read)
             elif since_id is not None:
                 rows = await self._read_after(request, since_id, filters, count, wait)
-            elif request.is_own_workspace and filters.activity_type == TYPE_RECEIVE:
+            elif request.is_own_workspace and filters.activity_type == ActivityType.RECEIVE:
                 # This is the first page of a client that keeps a cursor.
                 rows = await self._inbox_claims.read_latest(request.workspace.id, filters, count, wait=wait)
             else:
@@ -238,7 +261,7 @@ class InboxRoutes:
     def _filters(self, query: dict[str, str]) -> ActivityFilters:
         source = read_text_param(query, "source")
         if source not in (None, "canvas", "agent"):
-            raise InvalidField(reason="source must be canvas or agent")
+            raise InvalidField(reason="source has an unknown value. Use canvas or agent.")
         since = read_int_param(query, "since_secs", minimum=1, maximum=self._limits.since_seconds)
         return ActivityFilters(
             activity_type=read_text_param(query, "type"),
@@ -251,21 +274,40 @@ class InboxRoutes:
     async def _read_after(
         self, request: Request, since_id: str, filters: ActivityFilters, count: int, wait: int
     ) -> list[ActivityPageRow]:
-        seq = await self._reader.find_seq(request.workspace.id, since_id)
-        if seq is None:
-            raise CursorNotFound(name="since_id")
-        if request.is_own_workspace and filters.activity_type in (None, TYPE_RECEIVE):
+        seq = await self._seq_of(request, since_id)
+        if request.is_own_workspace and filters.activity_type in (None, ActivityType.RECEIVE):
             return await self._inbox_claims.read_after_cursor(request.workspace.id, seq, filters, count, wait=wait)
         return await self._reader.list_after(request.workspace.id, seq, filters, count, wait=wait)
 
+    async def _seq_of(self, request: Request, since_id: str) -> int:
+        """Return the position of a row of the log. Raises CursorNotFound."""
+        seq = await self._reader.find_seq(request.workspace.id, since_id)
+        if seq is None:
+            raise CursorNotFound(name="since_id")
+        return seq
+
     async def _claim_messages(
-        self, request: Request, lease: int, count: int, wait: int, options: InstructionOptions | None
+        self,
+        request: Request,
+        lease: int,
+        count: int,
+        wait: int,
+        options: InstructionOptions | None,
+        *,
+        reports_read: bool,
     ) -> list[ActivityPageRow]:
         """Claim messages. Raises InvalidField unless the agent itself asks."""
         if not request.is_own_workspace:
-            raise InvalidField(reason="claim is for the workspace's own token; read without it")
+            raise InvalidField(
+                reason="claim requires the token of the workspace. Read without claim, or use that token."
+            )
         return await self._inbox_claims.claim(
-            request.workspace.id, lease_seconds=lease, count=count, wait=wait, options=options
+            request.workspace.id,
+            lease_seconds=lease,
+            count=count,
+            wait=wait,
+            options=options,
+            reports_read=reports_read,
         )
 
     async def get_waiting_mail(self, request: Request) -> Response:
@@ -276,26 +318,44 @@ class InboxRoutes:
         """Acknowledge messages, so that they are not delivered again."""
         body = request.parse_body(AckBody)
         if (body.acked_seq is None) == (body.activity_id is None):
-            raise InvalidField(reason="name either acked_seq or activity_id")
+            raise InvalidField(reason="the ack must have exactly one of acked_seq and activity_id. Send one of them.")
         if body.activity_id is not None:
-            floor = await self._inbox_claims.ack_message(request.workspace.id, body.activity_id, body.attempt)
+            floor = await self._inbox_claims.acks.ack_message(request.workspace.id, body.activity_id, body.attempt)
         else:
             seq = body.acked_seq or 0
             if not 0 <= seq < 1 << 62:
-                raise InvalidField(reason="acked_seq must be the seq of a row")
-            floor = await self._inbox_claims.ack_up_to(request.workspace.id, seq, body.attempt)
+                raise InvalidField(reason="acked_seq is not the seq of a row. Use the seq of a row of the inbox.")
+            floor = await self._inbox_claims.acks.ack_up_to(request.workspace.id, seq, body.attempt)
         self._message_meter.acks += 1
         return json_response({"last_acked_seq": floor})
 
     async def release_claims(self, request: Request) -> Response:
-        """Release claimed messages that an agent will not handle, before their leases end."""
-        claims = request.parse_body(ReleaseClaimsBody).claims
-        if len(claims) > self._limits.page_rows:
-            raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
-        count = await self._writer.release_claims(
-            request.workspace.id, {each.activity_id: each.attempt for each in claims}
-        )
+        """Release claimed messages that an agent will not handle, before their leases end.
+
+        An agent that stops sets `end_waits`, then reads the response of its waiting claim: no message is lost between.
+        """
+        body = request.parse_body(ReleaseClaimsBody)
+        count = await self._writer.release_claims(request.workspace.id, self._attempts_of(body.claims))
+        if body.end_waits:
+            self._inbox_claims.end_waits(request.workspace.id)
         return json_response({"released": count})
+
+    async def mark_claims_read(self, request: Request) -> Response:
+        """Report claimed messages that the model of an agent has read: they count as delivered from now on.
+
+        For messages that were claimed with `reports_read`. Others, and claims of other attempts, are skipped."""
+        body = request.parse_body(ReadClaimsBody)
+        count = await self._inbox_claims.mark_read(request.workspace.id, self._attempts_of(body.claims))
+        return json_response({"read": count})
+
+    def _attempts_of(self, claims: list[ClaimedMessage]) -> dict[str, int]:
+        """Return the attempts of claims by activity id. Raises InvalidField if there are too many."""
+        if len(claims) > self._limits.page_rows:
+            raise InvalidField(
+                reason=f"a request cannot have more than {self._limits.page_rows} claims. "
+                "Send the rest in another request."
+            )
+        return {each.activity_id.replace("\x00", ""): each.attempt for each in claims}
 
     async def get_chat(self, request: Request) -> Response:
         """List messages between the workspace and its users, oldest first.
@@ -331,10 +391,4 @@ class InboxRoutes:
 def _parse_time(query: dict[str, str], name: str) -> int | None:
     """Parse a time of the query (RFC 3339, with an offset) into microseconds. Raises InvalidField."""
     text = query.get(name)
-    if not text:
-        return None
-    try:
-        at: datetime = msgspec.convert(text.replace(" ", "+"), Timestamp)
-    except msgspec.ValidationError:
-        raise InvalidField(reason=f"{name} must be a time such as 2026-11-21T22:41:07Z") from None
-    return int(at.timestamp()) * SECOND + at.microsecond
+    return parse_time(text.replace(" ", "+"), name) if text else None

@@ -14,11 +14,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from molecule_core.delegations.reader import DelegationReader
-from molecule_core.messages.model import TYPE_DELEGATION, ActivityPageRow
+from molecule_core.messages.model import ActivityPageRow
 from molecule_core.messages.obligations.instructions import InstructionBuilder, InstructionOptions, LastInstructions
 from molecule_core.org.model import Workspace
 from molecule_core.views.feed import EncodedEvent
-from molecule_core.wire.schemas.activity import ActivityRow
+from molecule_core.wire.schemas.activity import ActivityRow, ActivityType
 from molecule_core.wire.schemas.envelope import parse_includes, with_instructions_in_text
 
 
@@ -36,7 +36,7 @@ class InboxPresenter:
 
     async def refresh_delegation_status(self, workspace_id: str, presented: list[ActivityRow]) -> None:
         """Set the current status of delegation rows, which were stored when the delegation began."""
-        delegation_rows = [row for row in presented if row.activity_type == TYPE_DELEGATION]
+        delegation_rows = [row for row in presented if row.activity_type == ActivityType.DELEGATION]
         if self._delegations is not None and delegation_rows:
             statuses = await self._delegations.statuses_by_seq(workspace_id, [row.seq for row in delegation_rows])
             for row in delegation_rows:

@@ -7,13 +7,14 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
-from molecule_core.api.messages.send import idempotency_key_of, message_parts
+from molecule_core.api.messages.send import idempotency_key_of, message_parts, notice_response
 from molecule_core.api.query_parameters import (
     BEFORE,
     LIMIT,
     enum_param,
     query_params,
     read_int_param,
+    read_state_param,
     read_text_param,
 )
 from molecule_core.api.rate_limits import SEND_RATE
@@ -35,6 +36,7 @@ from molecule_core.messages.delivery.status_reader import OBLIGATION_STATES, ORG
 from molecule_core.messages.model import UserNotice
 from molecule_core.messages.replies import ReplyOutcome, ReplyWriter
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.wire.schemas.activity import Intent
 from molecule_core.wire.schemas.obligations import DraftResponse, ObligationPage, ReplyResponse
 
 _DEFAULT_PAGE = 100
@@ -46,6 +48,7 @@ class ReplyBody(Struct):
     handle: str
     text: str = ""
     progress: bool = False
+    intent: Intent = Intent.INFORM
     attachments: list[dict[str, Any]] = []
     messageId: str | None = None
 
@@ -58,17 +61,25 @@ class DeclineBody(Struct):
 
 
 class AskOptionsBody(Struct):
-    """A question to the user, with answers to choose from."""
+    """A question to the user, with answers to choose from. `progress`: it answers no message, the answer follows."""
 
     question: str
     options: Annotated[list[str], Meta(min_length=1)]
     in_reply_to: str | None = None
+    progress: bool = False
+
+
+_MAX_COVERED = 100
 
 
 class DraftBody(Struct):
-    """An answer that an agent wrote and did not send."""
+    """An answer that an agent wrote and did not send. `send`: send it, unless the workspace keeps drafts.
+
+    `covers`: other messages of people that it answers too, since they arrived during the same turn."""
 
     text: str
+    send: bool = False
+    covers: Annotated[list[str], Meta(max_length=_MAX_COVERED)] = []
 
 
 class SendDraftBody(Struct):
@@ -102,11 +113,9 @@ class ReplyRoutes:
         operate = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         draft = f"{one}/messages/{{activity_id}}/draft"
         page = ObligationPage
-        of_one = query_params(
-            LIMIT, BEFORE, enum_param("state", "How they stand; open if left out.", OBLIGATION_STATES)
-        )
+        of_one = query_params(LIMIT, BEFORE, enum_param("state", "Filter by state; default open.", OBLIGATION_STATES))
         of_all = query_params(
-            LIMIT, BEFORE, enum_param("state", "How they stand; unanswered if left out.", ORG_OBLIGATION_STATES)
+            LIMIT, BEFORE, enum_param("state", "Filter by state; default unanswered.", ORG_OBLIGATION_STATES)
         )
         return [
             Route(
@@ -114,7 +123,7 @@ class ReplyRoutes:
                 f"{one}/reply",
                 self.reply_by_handle,
                 own_agent,
-                "Answer a message",
+                "Reply to a message",
                 ReplyBody,
                 ReplyResponse,
                 rate_class=SEND_RATE,
@@ -124,7 +133,7 @@ class ReplyRoutes:
                 f"{one}/decline",
                 self.decline_message,
                 own_agent,
-                "Decline one",
+                "Decline a message",
                 DeclineBody,
                 ReplyResponse,
                 rate_class=SEND_RATE,
@@ -134,7 +143,7 @@ class ReplyRoutes:
                 f"{one}/options",
                 self.ask_user,
                 own_agent,
-                "Ask the user to choose",
+                "Ask the user a question with buttons",
                 AskOptionsBody,
                 rate_class=SEND_RATE,
             ),
@@ -143,7 +152,7 @@ class ReplyRoutes:
                 draft,
                 self.keep_draft,
                 own_agent,
-                "Keep what was said, not sent",
+                "Store an unsent answer as a draft, or send it",
                 DraftBody,
                 DraftResponse,
                 rate_class=SEND_RATE,
@@ -153,28 +162,29 @@ class ReplyRoutes:
                 f"{draft}/send",
                 self.send_draft,
                 operate,
-                "Send what was kept",
+                "Send a draft",
                 SendDraftBody,
                 DraftResponse,
                 body_optional=True,
             ),
-            Route("POST", f"{draft}/discard", self.discard_draft, operate, "Forget what was kept", None, DraftResponse),
+            Route("POST", f"{draft}/discard", self.discard_draft, operate, "Discard a draft", None, DraftResponse),
             Route(
                 "GET",
                 f"{one}/obligations",
                 self.list_workspace_obligations,
                 AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER),
-                "What a workspace owes answers for",
+                "List the obligations of a workspace",
                 None,
                 page,
                 query=of_one,
+                keeps_history=True,
             ),
             Route(
                 "GET",
                 "/orgs/{org_id}/obligations",
                 self.list_org_obligations,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "Who leaves messages",
+                "List unanswered obligations of an organisation",
                 None,
                 page,
                 query=of_all,
@@ -191,7 +201,9 @@ class ReplyRoutes:
         body = request.parse_body(ReplyBody)
         parts = message_parts(body.text, body.attachments, self._limits)
         key = idempotency_key_of(request, self._limits) or _checked_message_id(body.messageId, self._limits)
-        result = await self._replies.reply(request.workspace.id, body.handle, parts, progress=body.progress, key=key)
+        result = await self._replies.reply(
+            request.workspace.id, body.handle, parts, progress=body.progress, intent=body.intent, key=key
+        )
         self._message_meter.accepted += 1
         return _reply_response(result)
 
@@ -200,42 +212,47 @@ class ReplyRoutes:
         body = request.parse_body(DeclineBody)
         reason = single_line(body.reason, self._limits.short_text_length)
         if not reason:
-            raise InvalidMessage(reason="reason is empty; say why there will be no answer")
+            raise InvalidMessage(reason="reason cannot be empty. Explain why you decline.")
         return _reply_response(await self._replies.decline(request.workspace.id, body.handle, reason))
 
     async def ask_user(self, request: Request) -> Response:
         """Ask the user a question with buttons.
 
         The choice arrives as a message of the user, with `option_of` and `option` in its metadata. A question counts as
-        an answer, so it closes the obligation of the user's newest message.
+        an answer, so it closes the obligation of the user's newest message, unless it has `progress`.
         """
         body = request.parse_body(AskOptionsBody)
         parts = message_parts(body.question, [], self._limits)
         metadata: dict[str, Any] = {"options": self._checked_options(body.options)}
         if body.in_reply_to is not None:
             metadata["in_reply_to"] = body.in_reply_to
+        if body.progress:
+            metadata["progress"] = True
         receipt = await self._writer.notify_user(
             request.workspace.id, UserNotice(parts, idempotency_key_of(request, self._limits), metadata)
         )
-        return json_response({"status": "sent", "activity_id": receipt.activity_id})
+        return notice_response(receipt)
 
     def _checked_options(self, texts: list[str]) -> list[str]:
         if len(texts) > self._limits.options:
-            raise InvalidField(reason=f"at most {self._limits.options} options can be chosen from")
+            raise InvalidField(reason=f"the question has too many options. Use at most {self._limits.options}.")
         options = [validate_line(each, self._limits.option_length, "options") for each in texts]
         if not all(each.strip() for each in options) or len(set(options)) < len(options):
-            raise InvalidField(reason="each option must be a text of its own")
+            raise InvalidField(reason="two options cannot be the same or empty. Use a different text for each option.")
         return options
 
     # -- drafts --------------------------------------------------------------------------------------------------------
 
     async def keep_draft(self, request: Request) -> Response:
-        """Store an unsent final text as a draft for people, or send it at once if the workspace is configured so.
+        """Store an unsent final text as a draft for people; with `send` send it, unless the workspace keeps drafts.
 
         A draft for a message that is answered already is not stored.
         """
-        text = self._checked_text(request.parse_body(DraftBody).text)
-        state = await self._replies.keep_draft(request.workspace.id, request.path_param("activity_id", "message"), text)
+        body = request.parse_body(DraftBody)
+        activity_id, text = request.path_param("activity_id", "message"), self._checked_text(body.text)
+        state = await self._replies.keep_draft(request.workspace.id, activity_id, text, send=body.send)
+        for each in body.covers:
+            await self._replies.close_covered(request.workspace.id, each.replace("\x00", ""), activity_id)
         return json_response(DraftResponse(state))
 
     async def send_draft(self, request: Request) -> Response:
@@ -265,7 +282,7 @@ class ReplyRoutes:
         answered_outside, answered, declined or all.
         """
         query = request.query_params()
-        state, before = _state_filter(query, "open", OBLIGATION_STATES), read_text_param(query, "before")
+        state, before = read_state_param(query, OBLIGATION_STATES) or "open", read_text_param(query, "before")
         page = await self._status_reader.list_obligations(request.workspace.id, state, self._page_size(query), before)
         return json_response(page)
 
@@ -275,7 +292,7 @@ class ReplyRoutes:
         `state`: unanswered (default, overdue or answered outside), overdue or answered_outside.
         """
         query = request.query_params()
-        state, before = _state_filter(query, "unanswered", ORG_OBLIGATION_STATES), read_text_param(query, "before")
+        state, before = read_state_param(query, ORG_OBLIGATION_STATES) or "unanswered", read_text_param(query, "before")
         page = await self._status_reader.list_unanswered(
             request.path_params["org_id"], state, self._page_size(query), before
         )
@@ -286,16 +303,11 @@ class ReplyRoutes:
         return read_int_param(query, "limit", minimum=1, maximum=maximum) or min(_DEFAULT_PAGE, maximum)
 
 
-def _state_filter(query: dict[str, str], default: str, allowed: tuple[str, ...]) -> str:
-    state = read_text_param(query, "state") or default
-    if state not in allowed:
-        raise InvalidField(reason=f"state must be one of {', '.join(allowed)}")
-    return state
-
-
 def _checked_message_id(message_id: str | None, limits: Limits) -> str | None:
     if message_id is not None and not is_valid_client_id(message_id, limits.id_length):
-        raise InvalidMessage(reason=f"messageId must be at most {limits.id_length} characters of {ID_ALPHABET}")
+        raise InvalidMessage(
+            reason=f"messageId is not valid. Use at most {limits.id_length} characters of {ID_ALPHABET}."
+        )
     return message_id
 
 

@@ -1,7 +1,7 @@
 """Lets callers wait for the end of a delegation, or for a push agent's answer to a message.
 
 The result goes to the caller here or to its inbox: for a delegation to exactly one of them, for an answer as
-docs/delivery.md says.
+docs/explanation/delivery.md says.
 
 Called by `api/delegations/delegations.py`, `api/delegations/a2a_delegation.py` and `api/messages/send.py`; calls the
 writers and readers of delegations and of delivery.
@@ -25,10 +25,6 @@ from molecule_core.messages.model import MessageReceipt
 T = TypeVar("T")
 CallerCheck = Callable[[Request], Awaitable[None]]
 """Raises if a caller may no longer receive what it requested."""
-DelegationWaitDeps = tuple[DelegationWriter, DelegationReader, CallerCheck]
-"""Services needed to wait for delegations."""
-ReplyWaitDeps = tuple[DeliveryStatusReader, ReplyWaiters, CallerCheck]
-"""Services needed to wait for answers to messages."""
 _IN_RESPONSE = "here"
 _log = logging.getLogger("molecule.delegations")
 _replies_log = logging.getLogger("molecule.delivery")
@@ -68,7 +64,7 @@ class ReplyWait:
     def __init__(
         self, status_reader: DeliveryStatusReader, reply_waiters: ReplyWaiters, revalidate: CallerCheck
     ) -> None:
-        self._status_reader = status_reader
+        self.status_reader = status_reader
         self._reply_waiters = reply_waiters
         self._revalidate = revalidate
         self._cleanup = _DisconnectCleanup()
@@ -87,10 +83,10 @@ class ReplyWait:
         target_id = request.workspace.id
         receipt = await self._cleanup.run_or_undo(sending, lambda receipt: self._undo_wait(target_id, receipt))
         if not receipt.held_until:
-            return receipt, await self._status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
+            return receipt, await self.status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
         is_delivered = False
         try:
-            state = await self._status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
+            state = await self.status_reader.wait_for_outcome(target_id, receipt.activity_id, seconds)
             if state is None or not state.has_outcome:
                 state = await self._stop_waiting(target_id, receipt) or state
             await self._revalidate(request)

@@ -1,17 +1,17 @@
 """Routes that send messages over REST and JSON-RPC: send, notify, broadcast, report."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, CredentialKind, Role
-from molecule_core.api.delegations.a2a_delegation import EXTENSIONS_HEADER, A2ADelegation, is_delegation_request
 from molecule_core.api.errors import JSON_RPC_ERRORS, error_mapping, problem_headers
 from molecule_core.api.http.response import Response
-from molecule_core.api.messages.result_waits import ReplyWait, ReplyWaitDeps
+from molecule_core.api.messages.result_waits import ReplyWait
 from molecule_core.api.query_parameters import read_int_param
 from molecule_core.api.rate_limits import SEND_RATE, RateLimiter
 from molecule_core.api.routing import (
@@ -25,15 +25,23 @@ from molecule_core.api.routing import (
     json_response,
 )
 from molecule_core.common.clock import to_rfc3339
-from molecule_core.common.errors import DeliveryRejected, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
+from molecule_core.common.errors import (
+    DeliveryRejected,
+    InvalidCaller,
+    InvalidField,
+    InvalidMessage,
+    MoleculeError,
+    NotFound,
+)
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import MessageMeter
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line, truncate_line, validate_line
 from molecule_core.common.tracing import Span, Tracing
 from molecule_core.messages import rules
 from molecule_core.messages.delivery.push_policy import to_rpc_response
+from molecule_core.messages.files.inline_files import has_inline_files, store_inline_files
+from molecule_core.messages.files.uploads import FileWriter
 from molecule_core.messages.model import (
-    KIND_DELEGATION,
     LOG_STATUSES,
     LOGGABLE_TYPES,
     AgentLogEntry,
@@ -45,9 +53,18 @@ from molecule_core.messages.model import (
 )
 from molecule_core.messages.replies import ReplyWriter
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import PUSH
-from molecule_core.wire.protocols.a2a import is_jsonrpc, parse_send, queued_response, rpc_error_response, rpc_id_of
+from molecule_core.org.model import DeliveryMode
+from molecule_core.wire.protocols.a2a import (
+    EXTENSIONS_HEADER,
+    is_delegation_request,
+    is_jsonrpc,
+    parse_send,
+    queued_response,
+    rpc_error_response,
+    rpc_id_of,
+)
 from molecule_core.wire.protocols.trace_context import parse_traceparent
+from molecule_core.wire.schemas.activity import ActivityType, MessageKind
 
 
 class NotifyBody(Struct):
@@ -60,28 +77,44 @@ class NotifyBody(Struct):
     progress: bool = False
 
 
+def notice_response(receipt: MessageReceipt) -> Response:
+    """Return the response to a message to the user; `answers`: the message that it answered, if any."""
+    answers = {"answers": receipt.answered_id} if receipt.answered_id else {}
+    return json_response({"status": "sent", "activity_id": receipt.activity_id, **answers})
+
+
+class DelegationSender(Protocol):
+    """Begins delegations for messages that request one: `A2ADelegation`."""
+
+    async def send_delegation(
+        self, request: Request, draft: MessageDraft, *, version: str | None, wait_seconds: int
+    ) -> Response:
+        """Begin a delegation, and return an A2A task of the same id."""
+
+
 class MessageRoutes:
     """Routes that send messages."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a service of its own)
         self,
         writer: MessageWriter,
         replies: ReplyWriter,
-        reply_wait_services: ReplyWaitDeps,
+        reply_wait: ReplyWait,
         rate_limiter: RateLimiter,
         message_meter: MessageMeter,
-        a2a_delegation: A2ADelegation,
+        delegations: DelegationSender,
+        files: FileWriter,
         *,
         limits: Limits,
         tracing: Tracing | None,
     ) -> None:
+        self._files = files
         self._tracing = tracing
-        self._a2a_delegation = a2a_delegation
+        self._delegations = delegations
         self._rate_limiter = rate_limiter
         self._writer = writer
         self._replies = replies
-        self._status_reader, *_ = reply_wait_services
-        self._reply_wait = ReplyWait(*reply_wait_services)
+        self._reply_wait = reply_wait
         self._limits = limits
         self._message_meter = message_meter
 
@@ -106,7 +139,7 @@ class MessageRoutes:
                 f"{one}/notify",
                 self.notify_user,
                 own_agent,
-                "Write to the user",
+                "Send a message to the user",
                 NotifyBody,
                 rate_class=SEND_RATE,
             ),
@@ -115,12 +148,17 @@ class MessageRoutes:
                 f"{one}/broadcast",
                 self.broadcast_message,
                 AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.OPERATOR),
-                "Write to all others of the organisation",
+                "Broadcast a message to the organisation",
                 NotifyBody,
                 rate_class=SEND_RATE,
             ),
             Route(
-                "POST", f"{one}/activity", self.report_activity, own_agent, "Report on one's own work", AgentLogEntry
+                "POST",
+                f"{one}/activity",
+                self.report_activity,
+                own_agent,
+                "Add an entry to the activity log",
+                AgentLogEntry,
             ),
         ]
 
@@ -137,6 +175,8 @@ class MessageRoutes:
         version = request.header(b"a2a-version")
         speaks_rpc = version is not None or is_jsonrpc(body)
         rpc_id = rpc_id_of(body)
+
+        span: Span | None = None
 
         def to_response(future: "asyncio.Future[MessageReceipt]") -> Response:
             try:
@@ -157,29 +197,58 @@ class MessageRoutes:
                 span.end(error_mapping(error).code)
             return _rpc_error(rpc_id, error, speaks_rpc, version)
 
-        span: Span | None = None
+        def send_draft(draft: MessageDraft) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
+            nonlocal span
+            try:
+                if is_delegation_request(draft.message["metadata"], request.header(EXTENSIONS_HEADER)):
+                    return self._send_delegation(request, draft, version, to_error_response)
+                # Read before sending: a request that is rejected for its header must not have sent anything.
+                wait_seconds = self._wait_seconds(request) if request.workspace.uses_push else None
+                draft = structs.replace(draft, wait_seconds=wait_seconds or 0)
+                if self._tracing is not None:
+                    about = {"molecule.workspace": request.workspace.id, "molecule.org": request.workspace.org_id}
+                    span = self._tracing.begin_span("molecule.send", draft.trace_parent, about)
+                    draft = structs.replace(draft, trace_parent=span.trace_parent)
+                future = self._start_send(request, draft)
+            except MoleculeError as error:
+                return to_error_response(error)
+            if span is not None:
+                writing = span.begin_child("molecule.store")
+                future.add_done_callback(lambda _: writing.end())
+            if wait_seconds is None:
+                return DeferredResponse(future, to_response)
+            # Counted here because the sender may disconnect before the response is built.
+            future.add_done_callback(lambda result: count_accepted() if _succeeded(result) else None)
+            return self._await_reply(request, draft, future, to_response, wait_seconds)
+
         try:
             draft = self._parse_draft(request, body, version)
-            if is_delegation_request(draft.message["metadata"], request.header(EXTENSIONS_HEADER)):
-                return self._send_delegation(request, draft, version, to_error_response)
-            # Read before sending: a request that is rejected for its header must not have sent anything.
-            wait_seconds = self._wait_seconds(request) if request.workspace.delivery_mode == PUSH else None
-            draft = structs.replace(draft, wait_seconds=wait_seconds or 0)
-            if self._tracing is not None:
-                about = {"molecule.workspace": request.workspace.id, "molecule.org": request.workspace.org_id}
-                span = self._tracing.begin_span("molecule.send", draft.trace_parent, about)
-                draft = structs.replace(draft, trace_parent=span.trace_parent)
-            future = self._start_send(request, draft)
         except MoleculeError as error:
             return to_error_response(error)
-        if span is not None:
-            writing = span.begin_child("molecule.store")
-            future.add_done_callback(lambda _: writing.end())
-        if wait_seconds is None:
-            return DeferredResponse(future, to_response)
-        # Counted here because the sender may disconnect before the response is built.
-        future.add_done_callback(lambda result: count_accepted() if _succeeded(result) else None)
-        return self._await_reply(request, draft, future, to_response, wait_seconds)
+        if has_inline_files(draft.message["parts"]):
+            return self._store_files_first(request, draft, send_draft, to_error_response)
+        return send_draft(draft)
+
+    async def _store_files_first(
+        self,
+        request: Request,
+        draft: MessageDraft,
+        send_draft: Callable[[MessageDraft], Response | DeferredResponse | Coroutine[Any, Any, Response]],
+        to_error_response: Callable[[MoleculeError], Response],
+    ) -> Response:
+        """Store the files whose bytes are in a message, then send it with their addresses."""
+        owner_id = draft.sender.workspace_id or request.workspace.id
+        try:
+            parts = await store_inline_files(self._files, owner_id, draft.sender, draft.message["parts"])
+        except MoleculeError as error:
+            return to_error_response(error)
+        response = send_draft(structs.replace(draft, message={**draft.message, "parts": parts}))
+        if isinstance(response, Response):
+            return response
+        if isinstance(response, DeferredResponse):
+            await asyncio.wait([response.future])
+            return response.to_response(response.future)
+        return await response
 
     async def _send_delegation(
         self,
@@ -190,11 +259,9 @@ class MessageRoutes:
     ) -> Response:
         """Begin a delegation for a message that asks for work. Errors are in the protocol of the message."""
         try:
-            requested, is_pushed = request.header(b"x-timeout"), request.workspace.delivery_mode == PUSH
+            requested, is_pushed = request.header(b"x-timeout"), request.workspace.uses_push
             wait_seconds = self._wait_seconds(request) if is_pushed or requested is not None else 0
-            answer = await self._a2a_delegation.send_delegation(
-                request, draft, version=version, wait_seconds=wait_seconds
-            )
+            answer = await self._delegations.send_delegation(request, draft, version=version, wait_seconds=wait_seconds)
         except MoleculeError as error:
             return to_error_response(error)
         self._message_meter.accepted += 1
@@ -216,7 +283,7 @@ class MessageRoutes:
         requested = await self._replies.find_by_handle(workspace_id, handle)
         self._replies.check_recipient(requested, target_id)
         if (
-            requested.kind == KIND_DELEGATION
+            requested.kind == MessageKind.DELEGATION
             and isinstance(outgoing, MessageDraft)
             and rules.is_decline(outgoing.message["metadata"])
         ):
@@ -224,7 +291,7 @@ class MessageRoutes:
         else:
             result = await self._replies.send_answer(requested, outgoing, progress=progress)
         if result.receipt is None:
-            raise LookupError("an answer that was taken has a receipt")
+            raise LookupError("an accepted reply must have a receipt")
         return result.receipt
 
     def _decline_reason(self, text: str) -> str:
@@ -250,19 +317,21 @@ class MessageRoutes:
             return Response(to_rpc_response(draft.rpc_id, state.answer))
         if state is not None and state.is_dead:
             raise DeliveryRejected(reason=state.dead_reason, detail=state.dead_detail)
-        depth = await self._status_reader.inbox_depth(request.workspace.id)
+        depth = await self._reply_wait.status_reader.inbox_depth(request.workspace.id)
         explanation = "the agent has not answered yet"
         if state is not None:
-            explanation = "the agent is busy or could not be reached; the message waits for it"
+            explanation = "the agent is busy or could not be reached; the message waits in its inbox"
         explanation += (
-            "; its answer comes into your inbox" if receipt.expects_reply else "; a2a/queue tells how it stands"
+            "; its answer will arrive in your inbox" if receipt.expects_reply else "; a2a/queue shows its state"
         )
         at = to_rfc3339(receipt.created_at)
         rpc_result = queued_response(
             draft.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at
         )
         queued = {"queued": True, "queue_id": receipt.activity_id, "queue_depth": depth, "message": explanation}
-        return json_response({**rpc_result, "delivery_mode": "push-async" if state is None else PUSH, **queued}, 202)
+        return json_response(
+            {**rpc_result, "delivery_mode": "push-async" if state is None else DeliveryMode.PUSH, **queued}, 202
+        )
 
     def _wait_seconds(self, request: Request) -> int:
         """Return the seconds that a sender waits for a push agent. Raises InvalidField."""
@@ -277,6 +346,10 @@ class MessageRoutes:
         dedupe_key = idempotency_key_of(request, self._limits)
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id  # control: message-dedupe-key
+        trace_parent = None  # from the header, or from the metadata for clients that cannot set one
+        for each in (request.header(b"traceparent"), sent.params["metadata"].get("traceparent")):
+            if each is not None and trace_parent is None:
+                trace_parent = parse_traceparent(each)
         return MessageDraft(
             sender=sender_of(request.caller),
             params=sent.params,
@@ -286,7 +359,7 @@ class MessageRoutes:
             intent=sent.intent,
             dedupe_key=dedupe_key,
             context_id=sent.context_id,
-            trace_parent=_trace_parent_of(request, sent.params),
+            trace_parent=trace_parent,
         )
 
     async def notify_user(self, request: Request) -> Response:
@@ -306,7 +379,7 @@ class MessageRoutes:
             receipt = await self._answer_by_handle(own, None, body.reply_handle, user_notice, body.progress)
         else:
             receipt = await self._writer.notify_user(own, user_notice)
-        return json_response({"status": "sent", "activity_id": receipt.activity_id})
+        return notice_response(receipt)
 
     def _notify_parts(self, body: NotifyBody) -> list[dict[str, Any]]:
         return message_parts(body.message, body.attachments, self._limits)
@@ -327,15 +400,21 @@ class MessageRoutes:
         return json_response({"status": "sent", **msgspec.structs.asdict(result)})
 
     async def report_activity(self, request: Request) -> Response:
-        """Add a row to the agent's own log."""
+        """Add a row to the agent's own log.
+
+        An error whose request_body names an open message (`activity_id`) is also shown at that message."""
         report = request.parse_body(AgentLogEntry)
         if report.activity_type not in LOGGABLE_TYPES:
-            raise InvalidField(reason=f"activity_type must be one of {', '.join(LOGGABLE_TYPES)}")
+            raise InvalidField(reason=f"activity_type has an unknown value. Use one of: {', '.join(LOGGABLE_TYPES)}.")
         if report.status not in LOG_STATUSES:
-            raise InvalidField(reason=f"status must be one of {', '.join(LOG_STATUSES)}")
+            raise InvalidField(reason=f"status has an unknown value. Use one of: {', '.join(LOG_STATUSES)}.")
         if report.source_id not in (None, "", request.workspace.id):
             raise InvalidCaller
         await self._writer.log_activity(request.workspace.id, self._clean_report(report))
+        about = report.request_body.get("activity_id") if isinstance(report.request_body, dict) else None
+        if report.activity_type == ActivityType.ERROR and isinstance(about, str):
+            with contextlib.suppress(NotFound):  # the message may be deleted already
+                await self._replies.note_failure(request.workspace.id, about, report.error_detail or "it failed")
         return json_response({"status": "logged"})
 
     def _clean_report(self, report: AgentLogEntry) -> AgentLogEntry:
@@ -349,18 +428,22 @@ class MessageRoutes:
         if report.error_detail is not None:
             fields["error_detail"] = report.error_detail[: self._limits.error_detail_length]
         if report.duration_ms is not None and not 0 <= report.duration_ms < 1 << 53:
-            raise InvalidField(reason="duration_ms must be a number of milliseconds")
+            raise InvalidField(
+                reason=f"duration_ms cannot be {report.duration_ms}. Use a number of milliseconds from 0."
+            )
         return AgentLogEntry(**fields)
 
 
 def message_parts(text: str, attachments: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
     """Return an agent's text and attachments as message parts. Raises InvalidMessage."""
     if not text.strip() and not attachments:
-        raise InvalidMessage(reason="message is empty; say something")
+        raise InvalidMessage(reason="the message cannot be empty. Add a text or a file.")
     if len(text.encode()) > limits.text_bytes:
-        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it")
+        raise InvalidMessage(reason=f"the text is larger than the limit of {limits.text_bytes} bytes. Shorten it.")
     if len(attachments) > limits.attachments:
-        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest separately")
+        raise InvalidMessage(
+            reason=f"a message cannot have more than {limits.attachments} files. Send the rest separately."
+        )
     parts: list[dict[str, Any]] = [{"kind": "text", "text": text}] if text else []
     return parts + [{"kind": "file", "file": attachment} for attachment in attachments]
 
@@ -370,7 +453,7 @@ def idempotency_key_of(request: Request, limits: Limits) -> str | None:
     key = request.header(b"idempotency-key")
     if key is not None and not is_valid_client_id(key, limits.id_length):
         limit = limits.id_length
-        raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
+        raise InvalidField(reason=f"Idempotency-Key is not valid. Use at most {limit} characters of {ID_ALPHABET}.")
     return key
 
 
@@ -395,16 +478,8 @@ def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool,
     return answer
 
 
-def _trace_parent_of(request: Request, params: dict[str, Any]) -> str | None:
-    """Return the trace parent of a request: from its header, or from the metadata for clients that cannot set one."""
-    metadata = params["metadata"]
-    if b"traceparent" not in request.headers and "traceparent" not in metadata:
-        return None
-    return parse_traceparent(request.header(b"traceparent")) or parse_traceparent(metadata.get("traceparent"))
-
-
 def sender_of(caller: Caller) -> Sender:
     """Return the sender of a message, by the credential and never by the body."""
     if caller.kind is CredentialKind.WORKSPACE:
         return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)
-    return Sender(key=f"{caller.kind.value}:{caller.id}", workspace_id=None, user_id=caller.id, user_name=caller.name)
+    return Sender(key=caller.key, workspace_id=None, user_id=caller.id, user_name=caller.name)

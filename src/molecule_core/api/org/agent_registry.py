@@ -17,14 +17,14 @@ from molecule_core.api.routing import (
     WorkspaceScope,
     json_response,
 )
-from molecule_core.common.clock import Clock
-from molecule_core.common.errors import CommunicationDenied, InvalidField
+from molecule_core.common.clock import Clock, to_optional_rfc3339
+from molecule_core.common.errors import CommunicationDenied, InvalidField, TokenOfOtherWorkspace
 from molecule_core.common.limits import Limits
 from molecule_core.common.net.safe_fetch import Fetcher
 from molecule_core.common.text import truncate_line
 from molecule_core.messages.obligations.instructions import InstructionBuilder
 from molecule_core.org import rules
-from molecule_core.org.model import POLL, Heartbeat, Workspace
+from molecule_core.org.model import DeliveryMode, Heartbeat, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
 
@@ -45,7 +45,8 @@ class RegisterBody(Struct):
 class HeartbeatBody(Struct):
     """Heartbeat of an agent, optionally with its card and its tools.
 
-    `runtime_state`: `wedged`, or `compacted` if the agent has lost earlier instructions.
+    `runtime_state`: `wedged`, or `compacted` if the agent has lost earlier instructions. `presence_only`: the sender is
+    one of several programs of the agent: record that it is there; the state that a runtime reports stays.
     """
 
     workspace_id: str
@@ -57,6 +58,7 @@ class HeartbeatBody(Struct):
     runtime_state: str | None = None
     agent_card: Any = None
     loaded_mcp_tools: Any = None
+    presence_only: bool = False
 
 
 class UpdateCardBody(Struct):
@@ -74,7 +76,7 @@ class AccessCheckBody(Struct):
 
 
 class PeerRow(Struct):
-    """A workspace as its peers see it."""
+    """A workspace as its peers see it. `limited_until`: a vendor's limit keeps its agent from working until then."""
 
     id: str
     name: str
@@ -84,6 +86,7 @@ class PeerRow(Struct):
     url: str | None
     parent_id: str | None
     active_tasks: int
+    limited_until: str | None
     agent_card: Raw | None
 
 
@@ -115,26 +118,26 @@ class RegistryRoutes:
         """Return the routes."""
         talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.VIEWER)
         own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN, Role.VIEWER)
-        name_query = query_params(string_param("q", "Only those whose name or role holds it."))
+        name_query = query_params(string_param("q", "Only peers with this text in their name or role."))
         return [
-            Route("POST", "/registry/register", self.register_agent, _AGENT_ACCESS, "Take a seat", RegisterBody),
+            Route("POST", "/registry/register", self.register_agent, _AGENT_ACCESS, "Register an agent", RegisterBody),
             Route(
                 "POST",
                 "/registry/heartbeat",
                 self.record_heartbeat,
                 _AGENT_ACCESS,
-                "Say that one is there",
+                "Send a heartbeat",
                 HeartbeatBody,
             ),
             Route(
-                "POST", "/registry/update-card", self.update_card, _AGENT_ACCESS, "Say what one can do", UpdateCardBody
+                "POST", "/registry/update-card", self.update_card, _AGENT_ACCESS, "Set the agent card", UpdateCardBody
             ),
             Route(
                 "GET",
                 "/registry/{id}/peers",
                 self.list_peers,
                 own,
-                "Whom one may talk to",
+                "List the peers of a workspace",
                 None,
                 list[PeerRow],
                 query=name_query,
@@ -145,20 +148,28 @@ class RegistryRoutes:
                 "/registry/check-access",
                 self.check_access,
                 AccessPolicy(ALL_CREDENTIALS),
-                "Ask who may talk",
+                "Check whether two workspaces may talk",
                 AccessCheckBody,
             ),
         ]
 
     def _own_workspace(self, request: Request, workspace_id: str) -> Workspace:
-        """Return the workspace that the body names: the caller's own, or any for the admin."""
+        """Return the workspace that the body names: the caller's own, or any for the admin.
+
+        Raises TokenOfOtherWorkspace for any other id, known or not: agents of the original Molecule end on 401 and 403
+        here, and report for ever on 404. Raises NotFound, WorkspaceRemoved."""
+        if request.caller.kind is CredentialKind.WORKSPACE and request.caller.id != workspace_id:
+            raise TokenOfOtherWorkspace
         return self._authenticator.workspace_in_scope(request.caller, workspace_id, WorkspaceScope.OWN)
 
     async def register_agent(self, request: Request) -> Response:
-        """Register an agent at its workspace. Never creates a workspace or issues a token."""
+        """Register an agent at its workspace. Never creates a workspace or issues a token.
+
+        `agent_card` changes the members that it names; what was described before stays.
+        """
         body = request.parse_body(RegisterBody)
         workspace = self._own_workspace(request, body.id)
-        if body.url and (body.delivery_mode or workspace.delivery_mode) != POLL:
+        if body.url and (body.delivery_mode or workspace.delivery_mode) != DeliveryMode.POLL:
             await self._fetcher.check_url(body.url)  # control: registered-url-check
         card_locked = await self._is_card_locked(request)
         mode, url = body.delivery_mode or None, body.url or None
@@ -168,13 +179,20 @@ class RegistryRoutes:
         return json_response({"status": "registered", "delivery_mode": workspace.delivery_mode})
 
     async def record_heartbeat(self, request: Request) -> Response:
-        """Record that an agent is alive, and its state."""
+        """Record that an agent is alive, and its state. `agent_card` changes the members that it names."""
         body = request.parse_body(HeartbeatBody)
         workspace = self._own_workspace(request, body.workspace_id)
+        if body.presence_only:
+            tools = body.loaded_mcp_tools if isinstance(body.loaded_mcp_tools, list) else None
+            await self._writer.record_presence(workspace.id, tools)
+            return json_response({"status": "ok"})
         if not 0 <= body.error_rate <= 1 or body.active_tasks < 0 or body.uptime_seconds < 0:
-            raise InvalidField(reason="error_rate must lie between 0 and 1, active_tasks and uptime_seconds from 0 up")
+            raise InvalidField(
+                reason="the heartbeat has a number that is out of range. "
+                "Use an error_rate from 0 to 1, and no negative numbers."
+            )
         if max(body.active_tasks, body.uptime_seconds) > 1 << 53:
-            raise InvalidField(reason="active_tasks and uptime_seconds must be plausible numbers")
+            raise InvalidField(reason="active_tasks or uptime_seconds is too large. Send the actual number.")
         limit = self._limits.short_text_length
         heartbeat = Heartbeat(
             heard_at=self._clock.now(),
@@ -187,7 +205,7 @@ class RegistryRoutes:
         await self._writer.handle_heartbeat(workspace.id, heartbeat, runtime_state=body.runtime_state)
         if body.agent_card is not None:
             card_locked = await self._is_card_locked(request)
-            await self._writer.update_card(workspace.id, body.agent_card, card_locked=card_locked)
+            await self._writer.merge_card(workspace.id, body.agent_card, card_locked=card_locked)
         if self._instruction_builder is not None:
             await self._update_tools(self._instruction_builder, body)
         return json_response({"status": "ok"})
@@ -244,6 +262,7 @@ class RegistryRoutes:
             url=workspace.url,
             parent_id=workspace.parent_id,
             active_tasks=self._org.last_heartbeat(workspace.id).active_tasks,
+            limited_until=to_optional_rfc3339(workspace.limited_until),
             agent_card=card,
         )
 

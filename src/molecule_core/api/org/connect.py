@@ -3,14 +3,7 @@
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
 from molecule_core.api.query_parameters import enum_param, query_params, read_text_param
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import InvalidField
 from molecule_core.tools import host_config
 
@@ -25,14 +18,14 @@ class ConnectRoutes:
         """Return the routes."""
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         one, page = "/workspaces/{id}/connect", host_config.ConnectPage
-        host_query = query_params(enum_param("host", "Where the agent lives.", host_config.HOST_NAMES))
+        host_query = query_params(enum_param("host", "The agent's host.", host_config.HOST_NAMES))
         return [
             Route(
                 "GET",
                 "/hosts",
                 self.list_hosts,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "Where agents can live",
+                "List the supported hosts",
                 None,
                 list[host_config.HostRow],
             ),
@@ -41,7 +34,7 @@ class ConnectRoutes:
                 one,
                 self.get_connect_page,
                 operator_of,
-                "How a host is connected (?host=)",
+                "Get the setup steps for a host",
                 None,
                 page,
                 query=host_query,
@@ -56,5 +49,5 @@ class ConnectRoutes:
         """Return the setup steps for the agent's machine."""
         host = host_config.find_host(read_text_param(request.query_params(), "host") or host_config.HOST_NAMES[0])
         if host is None:
-            raise InvalidField(reason=f"host must be one of {', '.join(host_config.HOST_NAMES)}")
+            raise InvalidField(reason=f"host has an unknown value. Use one of: {', '.join(host_config.HOST_NAMES)}.")
         return json_response(host_config.connect_page(host, request.workspace.id, self._public_url))

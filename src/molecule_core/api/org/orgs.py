@@ -37,8 +37,8 @@ class OrgRoutes:
         """Return the routes."""
         admin = AccessPolicy(frozenset((ADMIN,)))
         return [
-            Route("POST", "/orgs", self.create_org, admin, "Make an organisation", CreateOrgBody, OrgView, 201),
-            Route("GET", "/orgs", self.list_orgs, admin, "All organisations", None, list[OrgView]),
+            Route("POST", "/orgs", self.create_org, admin, "Create an organisation", CreateOrgBody, OrgView, 201),
+            Route("GET", "/orgs", self.list_orgs, admin, "List organisations", None, list[OrgView]),
         ]
 
     async def create_org(self, request: Request) -> Response:

@@ -8,14 +8,7 @@ from molecule_core.access.writer import AccessWriter
 from molecule_core.api.http.response import Response
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.org.tokens import TokenView, to_token_view
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InsufficientRole
 
@@ -80,15 +73,36 @@ class PeopleRoutes:
         people, one = "/orgs/{org_id}/people", "/orgs/{org_id}/people/{person_id}"
         tokens, invitations = f"{one}/tokens", "/orgs/{org_id}/invitations"
         return [
-            Route("GET", people, self.list_people, viewer, "Who belongs to an organisation", None, list[PersonView]),
-            Route("POST", people, self.add_person, owner, "Add a person with a token", AddPersonBody, PersonView, 201),
-            Route("PATCH", one, self.change_person, owner, "Another name or role", ChangePersonBody, PersonView),
-            Route("DELETE", one, self.remove_person, owner, "Remove a person: sessions and tokens end at once"),
-            Route("GET", tokens, self.list_tokens, viewer, "A person's live tokens", None, list[TokenView]),
-            Route("POST", tokens, self.issue_token, viewer, "One more token of a person", None, TokenView, 201),
+            Route(
+                "GET", people, self.list_people, viewer, "List the people of an organisation", None, list[PersonView]
+            ),
+            Route("POST", people, self.add_person, owner, "Add a person", AddPersonBody, PersonView, 201),
+            Route(
+                "PATCH",
+                one,
+                self.change_person,
+                owner,
+                "Change the name or role of a person",
+                ChangePersonBody,
+                PersonView,
+            ),
+            Route("DELETE", one, self.remove_person, owner, "Remove a person"),
+            Route("GET", tokens, self.list_tokens, viewer, "List the tokens of a person", None, list[TokenView]),
+            Route("POST", tokens, self.issue_token, viewer, "Issue a token for a person", None, TokenView, 201),
             Route("DELETE", f"{tokens}/{{token_id}}", self.revoke_token, viewer, "Revoke a token of a person"),
-            Route("POST", invitations, self.invite_person, owner, "Invite somebody", InviteBody, InvitationView, 201),
-            Route("GET", invitations, self.list_invitations, owner, "Open invitations", None, list[InvitationView]),
+            Route(
+                "POST",
+                invitations,
+                self.invite_person,
+                owner,
+                "Create an invitation link",
+                InviteBody,
+                InvitationView,
+                201,
+            ),
+            Route(
+                "GET", invitations, self.list_invitations, owner, "List open invitations", None, list[InvitationView]
+            ),
             Route(
                 "DELETE", f"{invitations}/{{invitation_id}}", self.withdraw_invitation, owner, "Withdraw an invitation"
             ),

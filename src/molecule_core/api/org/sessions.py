@@ -30,9 +30,12 @@ FIRST_OWNER_NAME = "Owner"
 
 
 class LoginCodeBody(Struct):
-    """The code that a login link carries after its #."""
+    """The code that a login link carries after its #.
+
+    `replace_session`: log in also where another person is logged in."""
 
     code: str
+    replace_session: bool = False
 
 
 class LoginLinkBody(Struct):
@@ -90,13 +93,13 @@ class SessionRoutes:
                 SessionView,
                 rate_class=RateClass.LOGIN,
             ),
-            Route("POST", "/logout", self.log_out, AccessPolicy(PERSON_OR_ADMIN), "End the session of this browser"),
+            Route("POST", "/logout", self.log_out, AccessPolicy(PERSON_OR_ADMIN), "Log out"),
             Route(
                 "GET",
                 "/session",
                 self.get_session,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "Who is logged in",
+                "Get the current session",
                 None,
                 SessionView,
             ),
@@ -105,7 +108,7 @@ class SessionRoutes:
                 links,
                 self.create_link,
                 owner,
-                "Make a one-time login link",
+                "Create a one-time login link",
                 LoginLinkBody,
                 LoginLinkResponse,
                 201,
@@ -113,13 +116,21 @@ class SessionRoutes:
         ]
 
     async def log_in(self, request: Request) -> Response:
-        """Exchange a code for a session, once. The session's token is only in the cookie."""
-        code = request.parse_body(LoginCodeBody).code
+        """Exchange a code for a session, once. The session's token is only in the cookie.
+
+        A link that a browser is made to open must not change who is logged in: that is the person's decision."""
+        body = request.parse_body(LoginCodeBody)
         check_same_origin(request.headers)
-        login = await self._writer.log_in(code)
+        current = None if body.replace_session else await self._current_person(request)
+        login = await self._writer.log_in(body.code, current)
         seconds = (login.expires_at - self._clock.now()) // SECOND
         cookie = self._cookie_header(login.session, seconds)
         return self._session_response(_user_view(login.person), login.person.org_id, (cookie,))
+
+    async def _current_person(self, request: Request) -> Caller | None:
+        """Return the person whose session the browser has, if it is valid."""
+        session = self._authenticator.session_token(request.headers)
+        return None if session is None else await self._reader.resolve_caller(session)
 
     async def log_out(self, request: Request) -> Response:
         """End the session and its live channels."""

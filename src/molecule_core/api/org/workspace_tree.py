@@ -1,24 +1,21 @@
 """Routes of teams and workspace states: expand, collapse, pause, resume, hibernate, abilities."""
 
+from collections.abc import Iterator
+
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
-from molecule_core.api.org.workspaces import InstructionShape, ReplySeconds, check_workspace_numbers, connection_details
+from molecule_core.api.instructions.template_choices import TemplateChoices
+from molecule_core.api.org.workspaces import ReplySeconds, check_workspace_numbers, connection_details
 from molecule_core.api.query_parameters import CONFIRM, CONFIRM_NAME, query_params, read_text_param
-from molecule_core.api.routing import (
-    PERSON_OR_ADMIN,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import InvalidField
 from molecule_core.org.model import LifecycleAction, NewWorkspace, TeamSpec, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.schemas.envelope import InstructionShape
 from molecule_core.wire.schemas.events import WorkspaceView
 
 
@@ -35,7 +32,7 @@ class TeamMember(Struct, forbid_unknown_fields=True):
     instruction_compact: bool = False
     instruction_shape: InstructionShape | None = None
     reply_seconds: ReplySeconds | None = None
-    send_drafts: bool = False
+    send_drafts: bool = True
     key: str | None = None
     children: list["TeamMember"] = []
 
@@ -56,7 +53,8 @@ class AbilitiesBody(Struct, forbid_unknown_fields=True):
 class WorkspaceTreeRoutes:
     """Routes that change teams, or the state of a workspace."""
 
-    def __init__(self, writer: OrgWriter, org: OrgReader, *, public_url: str) -> None:
+    def __init__(self, writer: OrgWriter, org: OrgReader, templates: TemplateChoices, *, public_url: str) -> None:
+        self._templates = templates
         self._writer = writer
         self._org = org
         self._public_url = public_url
@@ -69,26 +67,51 @@ class WorkspaceTreeRoutes:
         abilities = f"{one}/abilities"
         confirmed = query_params(CONFIRM, CONFIRM_NAME)
         return [
-            Route("POST", f"{one}/expand", self.expand_team, operator_of, "Make a team below a seat", ExpandTeamBody),
+            Route(
+                "POST",
+                f"{one}/expand",
+                self.expand_team,
+                operator_of,
+                "Create a team below a workspace",
+                ExpandTeamBody,
+            ),
             Route(
                 "POST",
                 f"{one}/collapse",
                 self.collapse_team,
                 operator_of,
-                "Remove all below a seat (?confirm=true)",
+                "Remove all workspaces below a workspace",
                 query=confirmed,
             ),
-            Route("POST", f"{one}/pause", self.pause_workspace, operator_of, "Hand nothing over", None, WorkspaceView),
-            Route("POST", f"{one}/resume", self.resume_workspace, operator_of, "Go on", None, WorkspaceView),
+            Route("POST", f"{one}/pause", self.pause_workspace, operator_of, "Pause a workspace", None, WorkspaceView),
             Route(
-                "POST", f"{one}/hibernate", self.hibernate_workspace, operator_of, "Let it sleep", None, WorkspaceView
+                "POST", f"{one}/resume", self.resume_workspace, operator_of, "Resume a workspace", None, WorkspaceView
             ),
-            Route("PATCH", abilities, self.set_abilities, owner_of, "What a seat may do", AbilitiesBody, WorkspaceView),
+            Route(
+                "POST",
+                f"{one}/hibernate",
+                self.hibernate_workspace,
+                operator_of,
+                "Hibernate a workspace",
+                None,
+                WorkspaceView,
+            ),
+            Route(
+                "PATCH",
+                abilities,
+                self.set_abilities,
+                owner_of,
+                "Set the abilities of a workspace",
+                AbilitiesBody,
+                WorkspaceView,
+            ),
         ]
 
     async def expand_team(self, request: Request) -> Response:
         """Create a whole team, or nothing. Its tokens are shown only once."""
         team = tuple(_team_spec(each) for each in request.parse_body(ExpandTeamBody).children)
+        chosen = (each.instruction_template_id for each in _team_workspaces(team))
+        self._templates.check_all(request.caller, request.workspace.org_id, chosen)
         created = await self._writer.expand(request.workspace.id, team)
         children = [
             {
@@ -98,7 +121,7 @@ class WorkspaceTreeRoutes:
                 "parent_id": each.parent_id,
                 "connection": connection_details(each.id, token, self._public_url),
             }
-            for each, token in created
+            for each, token, _ in created
         ]
         return json_response({"status": "expanded", "children": children})
 
@@ -130,11 +153,19 @@ class WorkspaceTreeRoutes:
         submitted = asdict(request.parse_body(AbilitiesBody))
         fields = {name: value for name, value in submitted.items() if value is not UNSET}
         if not fields:
-            raise InvalidField(reason="name broadcast_enabled, talk_to_user_enabled or both")
+            raise InvalidField(
+                reason="the request changes nothing. Send broadcast_enabled, talk_to_user_enabled or both."
+            )
         return self._view_response(await self._writer.update_workspace(request.workspace.id, fields))
 
     def _view_response(self, workspace: Workspace) -> Response:
         return json_response(self._org.workspace_view(workspace))
+
+
+def _team_workspaces(team: tuple[TeamSpec, ...]) -> Iterator[NewWorkspace]:
+    for each in team:
+        yield each.workspace
+        yield from _team_workspaces(each.children)
 
 
 def _team_spec(member: TeamMember) -> TeamSpec:

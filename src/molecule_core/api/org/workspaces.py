@@ -1,12 +1,13 @@
 """Routes of workspaces for people: create, read, change, remove, and the tree."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from molecule_core.access.model import CredentialKind, Role
 from molecule_core.api.http.response import Response
+from molecule_core.api.instructions.template_choices import TemplateChoices
 from molecule_core.api.query_parameters import (
     AFTER,
     CONFIRM,
@@ -27,19 +28,19 @@ from molecule_core.api.routing import (
     WorkspaceScope,
     json_response,
 )
-from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.common.errors import CommunicationDenied, CursorNotFound, InvalidField, NotFound, WorkspaceRemoved
 from molecule_core.common.limits import MAX_REPLY_SECONDS
 from molecule_core.common.net.safe_fetch import Fetcher
 from molecule_core.org import rules
-from molecule_core.org.model import POLL, PUSH, NewWorkspace, Workspace, WorkspaceStatus
+from molecule_core.org.model import DeliveryMode, NewWorkspace, Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.schemas.envelope import InstructionShape
 from molecule_core.wire.schemas.events import WorkspaceView
 
 _MAX_TIER = 9
 _MAX_TASKS = 10_000
-InstructionShape = Literal["json", "xml", "both"]
 ReplySeconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_REPLY_SECONDS)]
 
 
@@ -67,7 +68,7 @@ class CreateWorkspaceBody(Struct):
     instruction_compact: bool = False
     instruction_shape: InstructionShape | None = None
     reply_seconds: ReplySeconds | None = None
-    send_drafts: bool = False
+    send_drafts: bool = True
     canvas: CanvasPoint | None = None
     key: str | None = None
 
@@ -102,23 +103,30 @@ class WorkspaceTreeNode(Struct):
     name: str
     role: str | None
     status: str
+    limited_until: str | None
     children: list["WorkspaceTreeNode"]
 
 
 class WorkspaceStateResponse(Struct, frozen=True):
-    """Whether an agent should continue; `deleted`, with 404, means that it should stop."""
+    """Whether an agent should continue; `deleted`, with 404, means that it should stop.
+
+    `limited_until`: a vendor's limit keeps it from working until then."""
 
     workspace_id: str
     status: str
     paused: bool
     deleted: bool
+    limited_until: str | None
 
 
 class WorkspaceRoutes:
     """Routes of workspaces and their tree."""
 
-    def __init__(self, writer: OrgWriter, org: OrgReader, fetcher: Fetcher, *, public_url: str) -> None:
+    def __init__(
+        self, writer: OrgWriter, org: OrgReader, templates: TemplateChoices, fetcher: Fetcher, *, public_url: str
+    ) -> None:
         self._fetcher = fetcher
+        self._templates = templates
         self._writer = writer
         self._org = org
         self._public_url = public_url
@@ -130,19 +138,27 @@ class WorkspaceRoutes:
         operator_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.OPERATOR)
         view_talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK)
         view_own = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.OWN)
-        paged = query_params(LIMIT, AFTER, ORG)
-        removed = query_params(bool_param("include_removed", "Whether to show it if it is removed."))
+        paged = query_params(
+            LIMIT, AFTER, ORG, bool_param("include_removed", "Whether to list removed workspaces too, without pages.")
+        )
+        removed = query_params(bool_param("include_removed", "Whether to show a removed workspace."))
         confirmed = query_params(CONFIRM, CONFIRM_NAME)
         return [
             Route(
-                "POST", "/workspaces", self.create_workspace, operator, "Make a seat", CreateWorkspaceBody, status=201
+                "POST",
+                "/workspaces",
+                self.create_workspace,
+                operator,
+                "Create a workspace",
+                CreateWorkspaceBody,
+                status=201,
             ),
             Route(
                 "GET",
                 "/workspaces",
                 self.list_workspaces,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "All seats",
+                "List workspaces",
                 None,
                 list[WorkspaceView],
                 query=paged,
@@ -152,21 +168,27 @@ class WorkspaceRoutes:
                 one,
                 self.get_workspace,
                 view_talk,
-                "One seat",
+                "Get a workspace",
                 None,
                 WorkspaceView,
                 allow_removed=True,
                 query=removed,
             ),
             Route(
-                "PATCH", one, self.change_workspace, operator_of, "Change a seat", ChangeWorkspaceBody, WorkspaceView
+                "PATCH",
+                one,
+                self.change_workspace,
+                operator_of,
+                "Update a workspace",
+                ChangeWorkspaceBody,
+                WorkspaceView,
             ),
             Route(
                 "DELETE",
                 one,
                 self.remove_workspace,
                 operator_of,
-                "Remove a seat and all below it (?confirm=true)",
+                "Remove a workspace and all below it",
                 query=confirmed,
             ),
             Route(
@@ -174,7 +196,7 @@ class WorkspaceRoutes:
                 f"{one}/state",
                 self.get_state,
                 view_own,
-                "Whether to go on",
+                "Get the state of a workspace",
                 None,
                 WorkspaceStateResponse,
                 allow_removed=True,
@@ -185,7 +207,7 @@ class WorkspaceRoutes:
                 "/orgs/{org_id}/tree",
                 self.get_tree,
                 AccessPolicy(PERSON_OR_ADMIN),
-                "The org tree",
+                "Get the org tree",
                 None,
                 list[WorkspaceTreeNode],
             ),
@@ -194,9 +216,11 @@ class WorkspaceRoutes:
     async def create_workspace(self, request: Request) -> Response:
         """Create a workspace, and return its token, which is shown only once."""
         body = request.parse_body(CreateWorkspaceBody)
-        mode = body.delivery_mode or (PUSH if body.url else POLL)
+        mode = body.delivery_mode or (DeliveryMode.PUSH if body.url else DeliveryMode.POLL)
         await self._check_url(mode, body.url)
         check_workspace_numbers(body.tier, body.max_concurrent_tasks)
+        org_id = self._org_id_for(request, body.org_id)
+        self._templates.check(request.caller, org_id, body.instruction_template_id, None)
         point = body.canvas or CanvasPoint()
         new = NewWorkspace(
             name=body.name,
@@ -217,7 +241,11 @@ class WorkspaceRoutes:
             y=point.y,
             key=body.key,
         )
-        workspace, token = await self._writer.create_workspace(self._org_id_for(request, body.org_id), new)
+        created = await self._writer.create_workspace(org_id, new)
+        workspace = created.workspace
+        connection = connection_details(
+            workspace.id, created.token, self._public_url, mode=workspace.delivery_mode, push_secret=created.push_secret
+        )
         return json_response(
             {
                 "id": workspace.id,
@@ -226,14 +254,14 @@ class WorkspaceRoutes:
                 "external": workspace.external,
                 "status": workspace.status.value,
                 "delivery_mode": workspace.delivery_mode,
-                "connection": connection_details(workspace.id, token, self._public_url, mode=workspace.delivery_mode),
+                "connection": connection,
             },
             201,
         )
 
     async def _check_url(self, mode: str | None, url: str | None) -> None:
         """Check that the server may send requests to a push url. Raises UnsafeUrl, FetchFailed."""
-        if url and mode != POLL:
+        if url and mode != DeliveryMode.POLL:
             await self._fetcher.check_url(url)
 
     def _org_id_for(self, request: Request, org_id: str | None) -> str:
@@ -249,7 +277,7 @@ class WorkspaceRoutes:
         return org_id
 
     async def list_workspaces(self, request: Request) -> Response:
-        """List workspaces that are not removed and that the caller may see, oldest first.
+        """List workspaces that the caller may see, oldest first; removed ones only with `include_removed`.
 
         For the admin, of one organisation if it names one. With `limit`: at most as many of one organisation, after the
         workspace that `after` names.
@@ -258,6 +286,10 @@ class WorkspaceRoutes:
         own = request.caller.org_id if request.caller.kind is CredentialKind.PERSON else None
         org_id = own or read_text_param(query, "org_id")
         count = read_int_param(query, "limit", minimum=1, maximum=request.limits.page_rows)
+        if query.get("include_removed") == "true":
+            orgs = [org_id] if org_id else [each.id for each in self._org.orgs()]
+            rows = (row for each in orgs for row in self._org.all_with_removed(each))
+            return json_response([self._workspace_view(row) for row in rows])
         if count is None:
             return Response(self._org.encoded_list(org_id))
         try:
@@ -285,6 +317,9 @@ class WorkspaceRoutes:
         body = request.parse_body(ChangeWorkspaceBody)
         fields = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
         check_workspace_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
+        current = request.workspace.instruction_template_id
+        chosen = fields.get("instruction_template_id", current)
+        self._templates.check(request.caller, request.workspace.org_id, chosen, current)
         for name in ("delivery_mode", "url"):  # older clients send an empty value for no change
             if fields.get(name) == "":
                 del fields[name]
@@ -305,7 +340,8 @@ class WorkspaceRoutes:
         """Return the state that an agent checks before it continues to work."""
         workspace = request.workspace
         paused = workspace.status is WorkspaceStatus.PAUSED
-        state = WorkspaceStateResponse(workspace.id, workspace.status.value, paused, workspace.removed)
+        limited_until = to_optional_rfc3339(workspace.limited_until)
+        state = WorkspaceStateResponse(workspace.id, workspace.status.value, paused, workspace.removed, limited_until)
         return json_response(state, 404 if workspace.removed else 200)
 
     async def get_tree(self, request: Request) -> Response:
@@ -315,22 +351,34 @@ class WorkspaceRoutes:
 
     def _tree_node(self, workspace: Workspace) -> WorkspaceTreeNode:
         below = [self._tree_node(child) for child in self._org.children(workspace)]
-        return WorkspaceTreeNode(workspace.id, workspace.name, workspace.role, workspace.status.value, below)
+        limited_until = to_optional_rfc3339(workspace.limited_until)
+        return WorkspaceTreeNode(
+            workspace.id, workspace.name, workspace.role, workspace.status.value, limited_until, below
+        )
 
 
 def check_workspace_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
     """Check that both numbers are plausible. Raises InvalidField."""
     if not 0 <= tier <= _MAX_TIER:
-        raise InvalidField(reason=f"tier must lie between 0 and {_MAX_TIER}")
+        raise InvalidField(reason=f"tier cannot be {tier}. Use a number from 0 to {_MAX_TIER}.")
     if not 1 <= max_concurrent_tasks <= _MAX_TASKS:
-        raise InvalidField(reason=f"max_concurrent_tasks must lie between 1 and {_MAX_TASKS}")
+        raise InvalidField(
+            reason=f"max_concurrent_tasks cannot be {max_concurrent_tasks}. Use a number from 1 to {_MAX_TASKS}."
+        )
 
 
-def connection_details(workspace_id: str, token: str | None, url: str, *, mode: str = POLL) -> dict[str, str]:
+def connection_details(
+    workspace_id: str,
+    token: str | None,
+    url: str,
+    *,
+    mode: str = DeliveryMode.POLL,
+    push_secret: str | None = None,
+) -> dict[str, str]:
     """Return all that an agent needs to connect, with commands to paste.
 
-    Only this response contains the token; without one, the commands have a placeholder. The commands keep it in a file
-    or the environment, since other users of a machine can read process arguments.
+    Only the response that creates a workspace contains its secrets; without the token, the commands have a placeholder.
+    The commands keep it in a file or the environment, since other users of a machine can read process arguments.
     """
     secret = token or "YOUR-TOKEN"
     register = f'{{"id":"{workspace_id}","delivery_mode":"{mode}","agent_card":{{"name":"My agent"}}}}'
@@ -338,6 +386,7 @@ def connection_details(workspace_id: str, token: str | None, url: str, *, mode: 
         "workspace_id": workspace_id,
         "platform_url": url,
         **({} if token is None else {"auth_token": token}),
+        **({} if push_secret is None else {"push_secret": push_secret}),
         "registry_endpoint": f"{url}/registry/register",
         "heartbeat_endpoint": f"{url}/registry/heartbeat",
         "curl": (

@@ -12,7 +12,7 @@ from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Ro
 from molecule_core.api.threads.threads import ThreadAccess
 from molecule_core.common.errors import InvalidField
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import is_valid_client_id, validate_line
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, validate_line
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads import rules
 from molecule_core.threads.agent_writer import AgentWriter
@@ -49,23 +49,25 @@ class CollaborationRoutes:
         )
         actions = (
             ("spawn", "Spawn an agent", writer.spawn, 201),
-            ("send", "Leave an agent a letter", writer.send_message, 200),
-            ("followup", "Give an agent more to do", writer.send_followup, 200),
-            ("interrupt", "Stop an agent's turn", writer.interrupt, 200),
+            ("send", "Send a message to an agent, for its next turn", writer.send_message, 200),
+            ("followup", "Send a further request to an agent", writer.send_followup, 200),
+            ("interrupt", "Stop the running turn of an agent", writer.interrupt, 200),
             ("close", "Close an agent", writer.close, 200),
-            ("resume", "Take an agent up again", writer.resume, 200),
+            ("resume", "Resume an agent", writer.resume, 200),
         )
         found = query_params(
-            string_param("prefix", "Only those whose path begins so: relative to the thread, or absolute.")
+            string_param("prefix", "Only agents whose path starts with this, relative to the thread or absolute.")
         )
         return [
-            Route("GET", every, self.list_agents, see, "The agents of a tree", None, AgentList, query=found),
+            Route(
+                "GET", every, self.list_agents, see, "List the agents of a thread's tree", None, AgentList, query=found
+            ),
             Route(
                 "POST",
                 f"{every}/wait",
                 self.wait_for_agents,
                 drive,
-                "Wait for agents",
+                "Wait for other agents",
                 AgentCallBody,
                 AgentCallResponse,
                 long_poll=True,
@@ -82,14 +84,14 @@ class CollaborationRoutes:
                 await self._with_undriven(AgentCallResponse(call=await action(thread, agent_call))), status
             )
 
-        handle.__doc__ = f"{about}, in the name of the thread. The same call_id again gets the same end."
+        handle.__doc__ = f"{about}, as the thread. The same call_id again returns the same result."
         drive = AccessPolicy(ALL_CREDENTIALS, role=Role.OPERATOR)
         return Route("POST", path, handle, drive, about, AgentCallBody, AgentCallResponse, status, rate_class=SEND_RATE)
 
     async def wait_for_agents(self, request: Request) -> Response:
         """Wait for other agents, at most as long as a request may be held.
 
-        If `call.status` is inProgress then, the same call is to be made again.
+        If `call.status` is still inProgress, repeat the same call.
         """
         agent_call, thread = self._parse_agent_call(request), await self._access.find_drivable(request)
         return json_response(await self._with_undriven(await self._waits.wait_for_agents(thread, agent_call)))
@@ -123,7 +125,9 @@ class CollaborationRoutes:
     def _parse_agent_call(self, request: Request) -> AgentCallBody:
         agent_call, limits = request.parse_body(AgentCallBody), self._limits
         if not is_valid_client_id(agent_call.call_id, limits.id_length):
-            raise InvalidField(reason=f"call_id must be at most {limits.id_length} characters of A-Z a-z 0-9 . _ : -")
+            raise InvalidField(
+                reason=f"call_id is not valid. Use at most {limits.id_length} characters of {ID_ALPHABET}."
+            )
         for name in ("nickname", "role", "model", "effort"):
             validate_line(getattr(agent_call, name) or "", limits.name_length, name)
         return agent_call

@@ -61,8 +61,8 @@ class EngineRoutes:
         )
         work_query = query_params(
             WAIT,
-            string_param("owner", "Also those that this engine holds."),
-            int_param("own_too", "1: also those where it had begun a turn before it died."),
+            string_param("owner", "Name of the engine; includes threads it has claimed."),
+            int_param("own_too", "1: also threads in which it had started a turn before a crash."),
         )
         return [
             Route(
@@ -70,25 +70,25 @@ class EngineRoutes:
                 "/workspaces/{id}/threads/work",
                 self.list_work,
                 own,
-                "What engines may claim",
+                "List threads that an engine can claim",
                 None,
                 WorkList,
                 query=work_query,
             ),
             Route("POST", f"{one}/claim", self.claim_thread, agent, "Claim a thread", ClaimThreadBody, ThreadClaim),
             Route(
-                "POST", f"{one}/release", self.release_thread, agent, "Let a thread go", ReleaseThreadBody, ThreadItem
+                "POST", f"{one}/release", self.release_thread, agent, "Release a thread", ReleaseThreadBody, ThreadItem
             ),
             Route(
                 "POST",
                 f"{one}/entries",
                 self.append_entries,
                 agent,
-                "Add to the log",
+                "Append entries to the log of a thread",
                 AppendEntriesBody,
                 AppendEntriesResponse,
             ),
-            Route("POST", f"{turn}/begin", self.begin_turn, agent, "Begin a turn", BeginTurnBody, ModelContext),
+            Route("POST", f"{turn}/begin", self.begin_turn, agent, "Start a turn", BeginTurnBody, ModelContext),
             Route("POST", f"{turn}/end", self.end_turn, agent, "End a turn", EndTurnBody, ThreadItem),
         ]
 
@@ -110,7 +110,7 @@ class EngineRoutes:
         body, thread = request.parse_body(ClaimThreadBody), await self._access.find_drivable(request)
         owner = validate_line(body.owner, self._limits.name_length, "owner")
         if not owner:
-            raise InvalidField(reason="owner is empty; name the engine")
+            raise InvalidField(reason="owner cannot be empty. Use the name of the engine.")
         return json_response(await self._writer.claim(thread, owner))
 
     async def release_thread(self, request: Request) -> Response:
@@ -134,12 +134,17 @@ class EngineRoutes:
         body, thread = request.parse_body(AppendEntriesBody), await self._access.find_drivable(request)
         thread_idempotency_key(request, body.key, self._limits)
         if len(body.entries) > self._limits.thread_entries:
-            raise InvalidField(reason=f"at most {self._limits.thread_entries} entries are taken at once")
+            raise InvalidField(
+                reason=f"a request cannot have more than {self._limits.thread_entries} entries. "
+                "Send the rest in another request."
+            )
         for each in body.entries:
             if len(msgspec.json.encode(each)) > self._limits.thread_entry_bytes:
-                raise InvalidField(reason=f"an entry has more than {self._limits.thread_entry_bytes} bytes; cut it")
+                raise InvalidField(
+                    reason=f"an entry is larger than the limit of {self._limits.thread_entry_bytes} bytes. Shorten it."
+                )
             if isinstance(each, UsageEntry) and len(each.record_key) > self._limits.id_length:
-                raise InvalidField(reason=f"record_key must be at most {self._limits.id_length} characters")
+                raise InvalidField(reason=f"record_key is too long. Use at most {self._limits.id_length} characters.")
         return json_response(await self._writer.append_entries(thread, body))
 
     async def end_turn(self, request: Request) -> Response:

@@ -15,20 +15,15 @@ from molecule_core.api.query_parameters import (
     string_param,
 )
 from molecule_core.api.rate_limits import SEND_RATE
-from molecule_core.api.routing import (
-    ALL_CREDENTIALS,
-    AccessPolicy,
-    Request,
-    Route,
-    WorkspaceScope,
-    json_response,
-)
-from molecule_core.common.errors import BaseInstructionsRequired, InvalidField, NotFound
+from molecule_core.api.routing import ALL_CREDENTIALS, AccessPolicy, Request, Route, WorkspaceScope, json_response
+from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import is_valid_client_id, validate_line
+from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, validate_line
+from molecule_core.live_turns.writer import LiveTurnWriter
 from molecule_core.org.reader import OrgReader
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
+from molecule_core.threads.errors import BaseInstructionsRequired
 from molecule_core.threads.model import Thread, ThreadSettings
 from molecule_core.threads.reader import STATES, ThreadReader
 from molecule_core.threads.writer import ThreadWriter
@@ -108,12 +103,20 @@ class ThreadRoutes:
     """Routes of threads for clients."""
 
     def __init__(
-        self, writer: ThreadWriter, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
+        self,
+        writer: ThreadWriter,
+        reader: ThreadReader,
+        prompts: PromptReader,
+        org: OrgReader,
+        live_turns: LiveTurnWriter,
+        *,
+        limits: Limits,
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._prompts = prompts
         self._org = org
+        self._live_turns = live_turns
         self._access = ThreadAccess(reader, org)
         self._limits = limits
 
@@ -129,11 +132,11 @@ class ThreadRoutes:
         found = query_params(
             LIMIT,
             BEFORE,
-            enum_param("state", "How they stand.", STATES),
-            string_param("parent", "Those right below this thread."),
-            string_param("ancestor", "All below this thread."),
+            enum_param("state", "Filter by state.", STATES),
+            string_param("parent", "Only threads directly below this one."),
+            string_param("ancestor", "All threads below this one."),
         )
-        paged = query_params(LIMIT, int_param("after", "The ordinal behind which to go on."))
+        paged = query_params(LIMIT, int_param("after", "Page forwards from this ordinal."))
         return [
             Route(
                 "POST",
@@ -147,43 +150,94 @@ class ThreadRoutes:
                 body_optional=True,
                 rate_class=SEND_RATE,
             ),
-            Route("GET", every, self.list_threads, viewer, "Threads of a workspace", None, ThreadPage, query=found),
-            Route("GET", one, self.get_thread, see, "A thread with its instructions", None, ThreadView),
-            Route("GET", f"{one}/items", self.list_items, see, "The log of a thread", None, EntryPage, query=paged),
-            Route("GET", f"{one}/sight", self.get_model_context, see, "What the model will see", None, ModelContext),
-            Route("GET", f"{one}/tree", self.get_tree, see, "The tree of a thread", None, ThreadTreeView),
-            Route("GET", f"{one}/collab", self.get_collab, see, "Calls and letters of its tree", None, CollabPage),
+            Route(
+                "GET",
+                every,
+                self.list_threads,
+                viewer,
+                "List the threads of a workspace",
+                None,
+                ThreadPage,
+                query=found,
+                keeps_history=True,
+            ),
+            Route("GET", one, self.get_thread, see, "Get a thread", None, ThreadView),
+            Route(
+                "GET",
+                f"{one}/items",
+                self.list_items,
+                see,
+                "List the log entries of a thread",
+                None,
+                EntryPage,
+                query=paged,
+            ),
+            Route(
+                "GET",
+                f"{one}/sight",
+                self.get_model_context,
+                see,
+                "Get the context that the model will see",
+                None,
+                ModelContext,
+            ),
+            Route("GET", f"{one}/tree", self.get_tree, see, "Get the tree of a thread", None, ThreadTreeView),
+            Route(
+                "GET",
+                f"{one}/collab",
+                self.get_collab,
+                see,
+                "List calls and messages in a thread's tree",
+                None,
+                CollabPage,
+            ),
             Route(
                 "POST",
                 f"{one}/turns",
                 self.start_turn,
                 drive,
-                "Give input",
+                "Send input to a thread",
                 StartTurnBody,
                 turn,
                 202,
                 rate_class=SEND_RATE,
             ),
-            Route("POST", f"{one}/compact", self.compact_thread, drive, "Have it summed up", None, turn, 202),
+            Route(
+                "POST",
+                f"{one}/compact",
+                self.compact_thread,
+                drive,
+                "Summarize the conversation of a thread",
+                None,
+                turn,
+                202,
+            ),
             Route(
                 "POST",
                 f"{one}/interrupt",
                 self.interrupt_turn,
                 drive,
-                "Stop its turn",
+                "Stop the running turn of a thread",
                 InterruptThreadBody,
                 item,
                 body_optional=True,
             ),
             Route(
-                "POST", f"{one}/close", self.close_thread, drive, "Close it", CloseThreadBody, item, body_optional=True
+                "POST",
+                f"{one}/close",
+                self.close_thread,
+                drive,
+                "Close a thread",
+                CloseThreadBody,
+                item,
+                body_optional=True,
             ),
             Route(
                 "POST",
                 f"{one}/resume",
                 self.resume_thread,
                 drive,
-                "Take it up again",
+                "Resume a thread",
                 ThreadOverrides,
                 ThreadView,
                 body_optional=True,
@@ -193,7 +247,7 @@ class ThreadRoutes:
                 f"{one}/fork",
                 self.fork_thread,
                 drive,
-                "Go on from it in another",
+                "Fork a thread",
                 ForkThreadBody,
                 ThreadView,
                 201,
@@ -294,16 +348,20 @@ class ThreadRoutes:
         return json_response(result, 202)
 
     async def compact_thread(self, request: Request) -> Response:
-        """Have the engine summarize the conversation, in a turn of its own."""
+        """Start a turn in which the engine summarizes the conversation."""
         thread = await self._access.find_drivable(request)
         return json_response(await self._writer.compact(thread, self._access.author_of(request)), 202)
 
     async def interrupt_turn(self, request: Request) -> Response:
         """End the running turn at once. `descendants`: detach (leave them as they are) or interrupt."""
         body, thread = request.parse_body(InterruptThreadBody), await self._access.find_drivable(request)
-        return await self._thread_response(
-            await self._writer.interrupt(thread, self._access.author_of(request), body.descendants)
-        )
+        author = self._access.author_of(request)
+        interrupted = await self._writer.interrupt(thread, author, body.descendants)
+        if author.kind == "person":  # the program that runs the turn must not learn of it with its next request only
+            await self._live_turns.request_thread_stop(
+                thread.org_id, thread.workspace_id, thread.thread_id, author.name
+            )
+        return await self._thread_response(interrupted)
 
     async def close_thread(self, request: Request) -> Response:
         """Close a thread: it accepts no more input. `descendants`: detach (leave as they are), interrupt or close."""
@@ -326,7 +384,7 @@ class ThreadRoutes:
         query = request.query_params()
         state, cursor = read_text_param(query, "state"), read_text_param(query, "before")
         if state is not None and state not in STATES:
-            raise InvalidField(reason=f"state must be one of {', '.join(STATES)}")
+            raise InvalidField(reason=f"state has an unknown value. Use one of: {', '.join(STATES)}.")
         ancestor_id = read_text_param(query, "parent") or read_text_param(query, "ancestor")
         if ancestor_id is not None:
             return await self._list_below(request, ancestor_id, direct="parent" in query)
@@ -396,7 +454,9 @@ class ThreadRoutes:
 
     def _check_text(self, text: str, name: str) -> str:
         if len(text.encode()) > self._limits.prompt_bytes:
-            raise InvalidField(reason=f"{name} has more than {self._limits.prompt_bytes} bytes; say less")
+            raise InvalidField(
+                reason=f"{name} is larger than the limit of {self._limits.prompt_bytes} bytes. Shorten it."
+            )
         return text
 
     def _clean_line(self, text: str, name: str) -> str:
@@ -410,10 +470,10 @@ def checked_inputs(inputs: str | list[TextInput], limits: Limits) -> list[TextIn
         validate_line(each.peer or "", limits.name_length, "peer")
     size = sum(len(each.text.encode()) for each in texts)
     if not any(each.text.strip() for each in texts):
-        raise InvalidField(reason="input is empty; say something")
+        raise InvalidField(reason="input cannot be empty. Add a text or an item.")
     if size > limits.thread_input_bytes or len(texts) > limits.parts:
         maximum = f"{limits.thread_input_bytes} bytes or {limits.parts} items"
-        raise InvalidField(reason=f"input has more than {maximum}; send a link to what is large")
+        raise InvalidField(reason=f"input is larger than the limit of {maximum}. Send a link to large content.")
     return texts
 
 
@@ -421,5 +481,5 @@ def thread_idempotency_key(request: Request, key_from_body: str | None, limits: 
     """Return the idempotency key of the body or of the header Idempotency-Key. Raises InvalidField."""
     key: Any = key_from_body or request.header(b"idempotency-key")
     if key is not None and not is_valid_client_id(key, limits.id_length):
-        raise InvalidField(reason=f"key must be at most {limits.id_length} characters of A-Z a-z 0-9 . _ : -")
+        raise InvalidField(reason=f"key is not valid. Use at most {limits.id_length} characters of {ID_ALPHABET}.")
     return None if key is None else str(key)

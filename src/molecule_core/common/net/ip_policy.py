@@ -82,9 +82,9 @@ def _parse_network(text: str) -> Network:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise BadSettings(reason=f"push_networks: {error}; write a network as 10.20.0.0/16") from None
+        raise BadSettings(reason=f"push_networks: {error}. Write a network as 10.20.0.0/16.") from None
     if network.prefixlen < _MIN_PREFIX_LENGTH[network.version]:
-        raise BadSettings(reason=f"push_networks: {text} is too wide; list only the networks that your agents are in")
+        raise BadSettings(reason=f"push_networks: {text} is too wide. List only the networks that your agents are in.")
     return network
 
 

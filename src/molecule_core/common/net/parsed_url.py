@@ -48,32 +48,34 @@ def parse_url(url: str, max_length: int) -> ParsedUrl:
 
     Raises UnsafeUrl, whose text repeats no part of the url but the host."""
     if len(url) > max_length:
-        _reject(f"it has {len(url)} characters; at most {max_length} are taken")
+        _reject(f"it has {len(url)} characters", f"Use at most {max_length}.")
     if not (url.isascii() and url.isprintable()) or " " in url:
-        _reject("it holds a space, a control character or one outside ASCII; write names as xn--…, the rest as %…")
+        _reject(
+            "it has a space, a control character or a character outside ASCII", "Encode names as xn--…, the rest as %…."
+        )
     scheme, found, rest = url.partition("://")
     scheme = scheme.lower()
     if not found or scheme not in _DEFAULT_PORTS:
-        _reject("it must begin with https:// or http://")
+        _reject("it must begin with https:// or http://", "Add the scheme.")
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     host, port = _split_host_and_port(authority, _DEFAULT_PORTS[scheme])
     name, address = _parse_host(host)
     return ParsedUrl(scheme, name, port, _parse_path(rest[len(authority) :]), address)
 
 
-def _reject(reason: str) -> NoReturn:
-    raise UnsafeUrl(reason=reason)
+def _reject(reason: str, advice: str) -> NoReturn:
+    raise UnsafeUrl(reason=reason, advice=advice)
 
 
 def _split_host_and_port(authority: str, default: int) -> tuple[str, int]:
     if "@" in authority:
-        _reject("it holds a user name or password (before an @); leave them out")
+        _reject("it has a user name or password (before an @)", "Remove them.")
     parts = re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?", authority)
     if parts is None:
-        _reject("its host and port cannot be understood; write them as host:8080 or [2001:…]:8080")
+        _reject("its host and port are not valid", "Write them as host:8080 or [2001:…]:8080.")
     port = int(parts[2]) if parts[2] else default
     if not 1 <= port <= 65535:
-        _reject("its port must be a number from 1 to 65535")
+        _reject(f"its port cannot be {port}", "Use a port from 1 to 65535.")
     return parts[1].lower(), port
 
 
@@ -86,7 +88,7 @@ def _parse_host(host: str) -> tuple[str, Address | None]:
         address_4 = _parse_ipv4(host)
         return host, address_4
     if len(host) > _MAX_HOST_LENGTH or not all(map(_LABEL.fullmatch, labels)):
-        _reject("its host is neither a plain name nor an address; a name ends without a dot")
+        _reject("its host is neither a valid name nor an address", "Write a name without a dot at the end.")
     return host, None
 
 
@@ -94,7 +96,7 @@ def _parse_ipv4(host: str) -> ipaddress.IPv4Address:
     try:
         return ipaddress.IPv4Address(host)
     except ValueError:
-        _reject("its host is a number, but no IPv4 address; write four decimal numbers as 192.0.2.1")
+        _reject("its host is a number, but not an IPv4 address", "Write four decimal numbers as 192.0.2.1.")
 
 
 def _parse_ipv6(text: str) -> ipaddress.IPv6Address:
@@ -103,12 +105,12 @@ def _parse_ipv6(text: str) -> ipaddress.IPv6Address:
             raise ValueError
         return ipaddress.IPv6Address(text)
     except ValueError:
-        _reject("what stands in brackets is no IPv6 address; write it without a zone")
+        _reject("its host in brackets is not an IPv6 address", "Write the address without a zone.")
 
 
 def _parse_path(text: str) -> str:
     if "#" in text:
-        _reject("it holds a fragment (behind a #); leave it out")
+        _reject("it has a fragment (after a #)", "Remove the fragment.")
     if not _REQUEST_TARGET.fullmatch(text):
-        _reject("its path or query holds a character that must be percent-encoded")
+        _reject("its path or query has a character that is not allowed", "Encode the character as %….")
     return text if text.startswith("/") else "/" + text

@@ -1,7 +1,7 @@
 """Fetches urls from outside: the only way for the server to make requests to other servers.
 
 Every url is parsed strictly and resolved once, every address is checked, and the connection goes to a checked address.
-docs/fetch.md says what is allowed, docs/decisions/0011-safe-fetch.md why.
+docs/explanation/outbound-requests.md says what is allowed, docs/decisions/0011-safe-fetch.md why.
 """
 
 import asyncio
@@ -128,9 +128,9 @@ class SafeFetcher(Fetcher):
             async with asyncio.timeout(self._limits.resolve_seconds):
                 await self._resolve_addresses(target)
         except TimeoutError:
-            raise UnsafeUrl(reason=f"the name {target.host} could not be resolved in time; try again") from None
+            raise UnsafeUrl(reason=f"the name {target.host} was not resolved in time", advice="Try again.") from None
         except FetchFailed as error:
-            raise UnsafeUrl(reason=error.details["reason"]) from None
+            raise UnsafeUrl(reason=error.details["reason"], advice="Check the host name.") from None
 
     async def _fetch(self, target: ParsedUrl, request: bytes, seconds: float, max_bytes: int) -> FetchResult:
         response, sent = _ResponseReader(self._limits.answer_header_bytes, max_bytes), False
@@ -143,7 +143,7 @@ class SafeFetcher(Fetcher):
                     await writer.drain()
                     await response.read(reader)
         except TimeoutError:
-            raise FetchFailed(reason=f"no answer within {seconds:g} s", sent=sent, status=None) from None
+            raise FetchFailed(reason=f"no response arrived within {seconds:g} s", sent=sent, status=None) from None
         except OSError as error:
             raise FetchFailed(reason=_describe_error(error), sent=sent, status=None) from None
         return response.to_result()
@@ -169,11 +169,11 @@ class SafeFetcher(Fetcher):
             return
         if not is_public(address):
             subject = "" if target.address else f"the name {target.host} resolves to "
-            rest = "is not public; the operator can allow it with push_networks"
-            raise UnsafeUrl(reason=f"{subject}{address}{', which' if subject else ''} {rest}")
+            rest, advice = "is not public", "Ask the operator to allow it with push_networks."
+            raise UnsafeUrl(reason=f"{subject}{address}{', which' if subject else ''} {rest}", advice=advice)
         if not target.is_https:
             raise UnsafeUrl(
-                reason="http is only taken for networks that the operator has listed with push_networks; use https"
+                reason="http is accepted only for networks in the setting push_networks", advice="Use https."
             )
 
     @asynccontextmanager
@@ -207,7 +207,7 @@ def _encode_request_head(
     """Encode a request up to its body. Raises FetchFailed for a header that would not stay on one line."""
     for name, value in headers.items():
         if not (_TOKEN.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
-            reason = "a header that is to be sent holds a character that HTTP does not allow"
+            reason = "a header of the request has a character that HTTP does not allow"
             raise FetchFailed(reason=reason, sent=False, status=None)
     transport_headers = {
         "Host": target.authority,
@@ -230,11 +230,11 @@ def _describe_error(error: OSError) -> str:
             return "its certificate is not valid for this name"
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
-        return "it does not speak TLS as it should"
+        return "its TLS handshake failed"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ConnectionError):
-        return "it closed the connection without a complete answer"
+        return "it closed the connection without a complete response"
     return os.strerror(error.errno).lower() if error.errno else "no connection"
 
 
@@ -275,28 +275,28 @@ class _ResponseReader:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if not self._complete:  # bytes after the end are ignored
-                self._fail("its answer is not HTTP/1.1")
+                self._fail("its response is not HTTP/1.1")
         if self._head_bytes > self._max_head_bytes or (not self._in_body and self._wire_bytes > self._max_head_bytes):
-            self._fail(f"the headers of its answer are larger than {self._max_head_bytes} bytes")
+            self._fail(f"the headers of its response are larger than {self._max_head_bytes} bytes")
         if (
             len(self._body) > self._max_body_bytes
             or self._wire_bytes > self._max_head_bytes + _MAX_WIRE_BYTES_PER_BYTE * self._max_body_bytes
         ):
-            self._fail(f"its answer is larger than {self._max_body_bytes} bytes")
+            self._fail(f"its response is larger than {self._max_body_bytes} bytes")
         if self._in_body:
             self._check_head()
 
     def _check_head(self) -> None:
         if 300 <= self._status < 400:  # control: redirect-refused
-            self._fail(f"it answered with a redirect ({self._status}), which is not followed; use the final url")
+            self._fail(f"it responded with a redirect ({self._status}), which is not followed")
         coding = self._headers.get("content-encoding", "identity").lower()
         if coding != "identity" or self._headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            self._fail("its answer is compressed, which was not asked for")
+            self._fail("its response is compressed, which was not requested")
 
     def _handle_eof(self) -> None:
         """Handle a closed connection: the end of a response without a length."""
         if not self._in_body or self._headers.keys() & {"content-length", "transfer-encoding"}:
-            raise FetchFailed(reason="it closed the connection without a complete answer", sent=True, status=None)
+            raise FetchFailed(reason="it closed the connection without a complete response", sent=True, status=None)
         self._complete = True
 
     # -- what the parser finds -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import re
 from urllib.parse import urlsplit
 
 _URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#@]*)?")
-URL_EXAMPLES = "it looks like https://host or http://127.0.0.1:8080"
+URL_EXAMPLES = "Use one like https://host or http://127.0.0.1:8080."
 
 
 def parse_server_url(text: str) -> str | None:

@@ -12,6 +12,7 @@ MESSAGE_VARIABLES = (
     "workspace_id",
     "arrival_workspace_id",
     "reply_handle",
+    "message_handle",
     "delegation_id",
     "user_id",
     "due_at",

@@ -10,7 +10,7 @@ from molecule_core.common.limits import Limits
 from molecule_core.instructions import rules
 from molecule_core.instructions.language import ast, parser
 from molecule_core.instructions.model import MessageContext, TemplateContent, Verbosity
-from molecule_core.tools.agent_cards import REPLY_COMMAND
+from molecule_core.wire.schemas.agent_cards import REPLY_BY_RESPONSE, REPLY_COMMAND
 
 RenderStep = Callable[["RenderContext"], None]
 Predicate = Callable[[dict[str, Any]], bool]
@@ -68,13 +68,13 @@ class RenderContext:
         """Count characters about to be written. Raises TemplateTooLarge."""
         self.remaining_characters -= characters
         if self.remaining_characters < 0:
-            raise TemplateTooLarge(f"its words have more than {self._limits.instruction_bytes} bytes")
+            raise TemplateTooLarge(f"its text is larger than the limit of {self._limits.instruction_bytes} bytes")
 
     def reserve_steps(self, steps: int) -> None:
         """Count the steps that a loop is about to execute. Raises TemplateTooLarge."""
         self.remaining_steps -= steps
         if self.remaining_steps < 0:  # control: template-steps
-            raise TemplateTooLarge(f"its loops go through more than {self._limits.template_steps} parts")
+            raise TemplateTooLarge(f"its loops take more than {self._limits.template_steps} steps")
 
 
 # -- compilation -------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def parse_content(parts: TemplateContent, limits: Limits, limit_factor: int) -> 
         left_bytes -= len(text.encode("utf-8", "surrogatepass"))
         if left_bytes < 0:  # control: template-bytes
             raise TemplateError(
-                part, 1, f"up to here the texts have more than {max_bytes} bytes; at most so many are taken"
+                part, 1, f"the texts up to this part are larger than the limit of {max_bytes} bytes. Shorten them."
             )
     found = list[tuple[str, parser.ParsedTemplate]]()
     for part, text in texts:
@@ -245,7 +245,7 @@ def parse_content(parts: TemplateContent, limits: Limits, limit_factor: int) -> 
             raise TemplateError(part, refused.line, refused.reason) from None
         left_nodes -= parsed.nodes
         if left_nodes < 0:
-            raise TemplateError(part, 1, f"up to here the texts have more than {max_nodes} parts; make them simpler")
+            raise TemplateError(part, 1, f"the texts up to this part have more than {max_nodes} parts. Simplify them.")
         found.append((part, parsed))
     return found
 
@@ -261,11 +261,13 @@ class CompiledTemplate:
         self._blocks = {name: compile_body(body) for name, body in bodies.items()}
         self._lines = [compile_body(body) for body in lines]
         texts = [*bodies.values(), *lines]
-        self.tests_command = any(_tests_command(each) for body in texts for each in ast.iter_conditions(body))
+        conditions = [each for body in texts for each in ast.iter_conditions(body)]
+        self.tests_command = any(_tests_reply_tool(each, REPLY_COMMAND) for each in conditions)
+        self.tests_response = any(_tests_reply_tool(each, REPLY_BY_RESPONSE) for each in conditions)
         self.lists_attachments = any(ast.uses_list(body, "attachments") for body in texts)
         short = [
             bodies[name] for name in (rules.OPENING_BLOCK, rules.COMPACT_BLOCK, rules.DELTA_BLOCK) if name in bodies
-        ]
+        ] + lines
         self.full_variant_key, self.short_variant_key = VariantKey(texts), VariantKey(short)
 
         self._steps: dict[tuple[Verbosity, bool], list[RenderStep]] = {}
@@ -283,17 +285,17 @@ class CompiledTemplate:
         if verbosity is Verbosity.FULL:
             yield from (*self._block_steps(*rules.FULL_BLOCKS), *self._lines, *self._block_steps(rules.CLOSING_BLOCK))
         else:
-            yield from self._block_steps(
-                rules.COMPACT_BLOCK, *((rules.DELTA_BLOCK,) if verbosity is Verbosity.DELTA else ())
-            )
+            delta = (rules.DELTA_BLOCK,) if verbosity is Verbosity.DELTA else ()
+            # The lines are an operator's own: an agent reads them with every message.
+            yield from (*self._block_steps(rules.COMPACT_BLOCK, *delta), *self._lines)
 
     def _block_steps(self, *names: str) -> list[RenderStep]:
         return [self._blocks[name] for name in names if name in self._blocks]
 
 
-def _tests_command(node: ast.IsSet | ast.Equals) -> bool:
-    """Return whether a condition checks that the reply command of bridged programs is the reply tool."""
-    return isinstance(node, ast.Equals) and {node.left, node.right} == {(True, "reply_tool"), (False, REPLY_COMMAND)}
+def _tests_reply_tool(node: ast.IsSet | ast.Equals, name: str) -> bool:
+    """Return whether a condition checks that this is the reply tool."""
+    return isinstance(node, ast.Equals) and {node.left, node.right} == {(True, "reply_tool"), (False, name)}
 
 
 class VariantKey:

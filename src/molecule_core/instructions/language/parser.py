@@ -65,7 +65,7 @@ def parse(text: str, *, max_bytes: int, max_nodes: int) -> ParsedTemplate:
     """Parse a text. Raises TemplateSyntaxError."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
-        raise TemplateSyntaxError(1, f"it has {size} bytes; at most {max_bytes} are taken")
+        raise TemplateSyntaxError(1, f"the text cannot have {size} bytes. Use at most {max_bytes}.")
     _check_characters(text)
     parser = _TemplateParser(text, max_nodes)
     return ParsedTemplate(parser.parse_all(), tuple(_warnings(text)), parser.nodes)
@@ -78,7 +78,7 @@ def _check_characters(text: str) -> None:
         code = ord(character)
         if code < 32 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in "\u2028\u2029":
             raise TemplateSyntaxError(
-                text.count("\n", 0, position) + 1, f"it holds the character U+{code:04X}; remove it"
+                text.count("\n", 0, position) + 1, f"the text cannot have the character U+{code:04X}. Remove it."
             )
 
 
@@ -86,13 +86,16 @@ def _warnings(text: str) -> Iterator[str]:
     for found in _SINGLE_BRACES.finditer(text):
         if found[1] in VARIABLES:
             line = text.count("\n", 0, found.start()) + 1
-            yield f"line {line}: {{{found[1]}}} is plain text; the variable is written {{{{ {found[1]} }}}}"
+            yield (
+                f"line {line}: {{{found[1]}}} is plain text, not a variable. "
+                f"For the variable, write {{{{ {found[1]} }}}}"
+            )
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-class _Token(NamedTuple):
+class _TagToken(NamedTuple):
     kind: str
     text: str
     line: int
@@ -103,7 +106,7 @@ class _SourcePart(NamedTuple):
 
     line: int
     text: str
-    tokens: tuple[_Token, ...] = ()
+    tokens: tuple[_TagToken, ...] = ()
     is_statement: bool = False
     is_tag: bool = False
 
@@ -114,11 +117,11 @@ def _split_source(text: str) -> Iterator[_SourcePart]:
         literal, opening = text[position : found.start()], found.group()
         at = line + literal.count("\n")
         if opening == "{#":
-            raise TemplateSyntaxError(at, "comments are not part of the language")
+            raise TemplateSyntaxError(at, "the language has no comments. Remove this one.")
         closing = "%}" if opening == "{%" else "}}"
         end = text.find(closing, found.end())
         if end < 0:
-            raise TemplateSyntaxError(at, f"{opening} is not closed by {closing}")
+            raise TemplateSyntaxError(at, f"{opening} is not closed. Add {closing}.")
         inside = text[found.end() : end]
         if line_removed:
             literal = literal.partition("\n")[2]
@@ -136,18 +139,18 @@ def _is_alone(text: str, start: int, end: int) -> bool:
     return not before.strip(" \t") and not after.strip(" \t")
 
 
-def _tokenize(inside: str, line: int) -> Iterator[_Token]:
+def _tokenize(inside: str, line: int) -> Iterator[_TagToken]:
     if inside.startswith(("-", "+")) or inside.endswith(("-", "+")):
-        raise TemplateSyntaxError(line, "tags take no - or +: lines that come out empty are left out anyway")
+        raise TemplateSyntaxError(line, "a tag cannot have - or +. Remove it; empty lines are removed anyway.")
     position = 0
     while inside[position:].strip():
         found = _TOKEN.match(inside, position)
         if found is None:
             rest = inside[position:].lstrip()
             at = line + inside.count("\n", 0, len(inside) - len(rest))
-            raise TemplateSyntaxError(at, f"{_quoted_start(rest)} is not part of the language")
+            raise TemplateSyntaxError(at, f"{_quoted_start(rest)} is not part of the language. Remove it.")
         kind = str(found.lastgroup)
-        yield _Token(kind, found[kind], line + inside.count("\n", 0, found.start(kind)))
+        yield _TagToken(kind, found[kind], line + inside.count("\n", 0, found.start(kind)))
         position = found.end()
 
 
@@ -160,7 +163,7 @@ def _quoted_start(text: str) -> str:
 # -- parser ------------------------------------------------------------------------------------------------------------
 
 
-class _TokenCursor:
+class _TagTokenCursor:
     """Cursor over the tokens of one tag."""
 
     def __init__(self, part: _SourcePart) -> None:
@@ -169,14 +172,14 @@ class _TokenCursor:
         self._position = 0
         self._last_line = part.line
 
-    def peek(self) -> _Token:
+    def peek(self) -> _TagToken:
         """Return the next token without consuming it."""
         if self._position < len(self._tokens):
             self._last_line = self._tokens[self._position].line
             return self._tokens[self._position]
-        return _Token("end", "the end of the tag", self._last_line)
+        return _TagToken("end", "the end of the tag", self._last_line)
 
-    def next_token(self) -> _Token:
+    def next_token(self) -> _TagToken:
         """Consume and return the next token."""
         token = self.peek()
         self._position += 1
@@ -192,19 +195,19 @@ class _TokenCursor:
     def expect(self, text: str) -> None:
         """Consume the next token, which must have this text. Raises TemplateSyntaxError."""
         if not self.accept(text):
-            raise self.syntax_error(f"{text} is missing before {_describe_token(self.peek())}")
+            raise self.syntax_error(f"{text} is missing before {_describe_token(self.peek())}. Add it.")
 
     def expect_end(self) -> None:
         """Raise TemplateSyntaxError if there are more tokens."""
         if self.peek().kind != "end":
-            raise self.syntax_error(f"{_describe_token(self.peek())} is not part of the language here")
+            raise self.syntax_error(f"{_describe_token(self.peek())} is not allowed here. Remove it.")
 
     def syntax_error(self, reason: str) -> TemplateSyntaxError:
         """Return the error for this tag."""
         return TemplateSyntaxError(self._last_line, reason)
 
 
-def _describe_token(token: _Token) -> str:
+def _describe_token(token: _TagToken) -> str:
     return token.text if token.kind == "end" else _quoted_start(token.text)
 
 
@@ -222,15 +225,15 @@ class _TemplateParser:
         """Parse the whole text."""
         body, end = self._parse_body(())
         if end is not None:
-            raise end.syntax_error(f"{end.peek().text} has no beginning")
+            raise end.syntax_error(f"{end.peek().text} has no opening tag. Remove it, or add the opening tag.")
         return body
 
     def _count_node(self, line: int) -> None:
         self.nodes += 1
         if self.nodes > self._max_nodes:  # control: template-nodes
-            raise TemplateSyntaxError(line, f"it has more than {self._max_nodes} parts; make it simpler")
+            raise TemplateSyntaxError(line, f"the text has more than {self._max_nodes} parts. Simplify it.")
 
-    def _parse_body(self, ends: tuple[str, ...], opened: int = 0) -> tuple[Body, _TokenCursor | None]:
+    def _parse_body(self, ends: tuple[str, ...], opened: int = 0) -> tuple[Body, _TagTokenCursor | None]:
         """Parse nodes up to the statement that ends them, and return it too."""
         nodes: list[Node] = []
         for part in self._parts:
@@ -239,7 +242,7 @@ class _TemplateParser:
                     self._count_node(part.line)
                     nodes.append(Text(part.text))
                 continue
-            cursor = _TokenCursor(part)
+            cursor = _TagTokenCursor(part)
             if not part.is_statement:
                 nodes.append(self._parse_output(cursor))
                 continue
@@ -248,56 +251,58 @@ class _TemplateParser:
                 return tuple(nodes), cursor
             nodes.append(self._parse_statement(cursor))
         if ends:
-            raise TemplateSyntaxError(opened, f"it is not closed by {{% {ends[-1]} %}}")
+            raise TemplateSyntaxError(opened, f"the tag is not closed. Add {{% {ends[-1]} %}}.")
         return tuple(nodes), None
 
-    def _parse_output(self, cursor: _TokenCursor) -> Node:
+    def _parse_output(self, cursor: _TagTokenCursor) -> Node:
         self._count_node(cursor.line)
         name = self._parse_variable(cursor)
         if not cursor.accept("|"):
             cursor.expect_end()
             if name in LIST_VARIABLES:
-                raise cursor.syntax_error(f'{name} is a list: write {{{{ {name} | join(", ") }}}}')
+                raise cursor.syntax_error(
+                    f'{name} is a list, which cannot be written as text. Write {{{{ {name} | join(", ") }}}}.'
+                )
             return Variable(name)
         self._count_node(cursor.line)
         if not cursor.accept("join"):
-            raise cursor.syntax_error(f"{_describe_token(cursor.peek())} is no filter: there is only join")
+            raise cursor.syntax_error(f"{_describe_token(cursor.peek())} is not a filter. Use join, the only filter.")
         if name not in LIST_VARIABLES:
-            raise cursor.syntax_error(f"join is for lists, and {name} is none")
+            raise cursor.syntax_error(f"join requires a list, and {name} is not a list. Remove join.")
         separator = ""
         if cursor.accept("("):
             token = cursor.next_token()
             if token.kind != "text":
-                raise cursor.syntax_error('join takes one text: join(", ")')
+                raise cursor.syntax_error('join requires one text. Write join(", ").')
             separator = token.text[1:-1]
             cursor.expect(")")
         cursor.expect_end()
         return Join(name, separator)
 
-    def _parse_variable(self, cursor: _TokenCursor) -> str:
+    def _parse_variable(self, cursor: _TagTokenCursor) -> str:
         token = cursor.next_token()
         if token.kind != "name" or token.text in _KEYWORDS or token.text in _RESERVED:
-            raise cursor.syntax_error(f"a variable is missing before {_describe_token(token)}")
+            raise cursor.syntax_error(f"a variable is missing before {_describe_token(token)}. Add it.")
         if token.text not in VARIABLES and token.text != self._loop_variable:
             raise cursor.syntax_error(
-                f"there is no variable {_quoted_start(token.text)}; there are: {', '.join(VARIABLES)}"
+                f"{_quoted_start(token.text)} is not a variable. Use one of: {', '.join(VARIABLES)}."
             )
         return token.text
 
-    def _parse_statement(self, cursor: _TokenCursor) -> Node:
+    def _parse_statement(self, cursor: _TagTokenCursor) -> Node:
         word = cursor.next_token()
         if word.text not in ("if", "for"):
             raise cursor.syntax_error(
-                f"{_describe_token(word)} is no statement: there are if, elif, else, endif, for and endfor"
+                f"{_describe_token(word)} is not a statement. Use if, elif, else, endif, for or endfor."
             )
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise cursor.syntax_error(f"it nests deeper than {MAX_DEPTH} levels")
+            raise cursor.syntax_error(f"the text nests deeper than the limit of {MAX_DEPTH} levels. Simplify it.")
         node = self._parse_if(cursor) if word.text == "if" else self._parse_for(cursor)
         self._depth -= 1
         return node
 
-    def _parse_if(self, cursor: _TokenCursor) -> Node:
+    def _parse_if(self, cursor: _TagTokenCursor) -> Node:
         branches: list[tuple[Condition | None, Body]] = []
         opened = cursor.line
         condition: Condition | None = self._parse_condition(cursor)
@@ -306,43 +311,45 @@ class _TemplateParser:
             body, end = self._parse_body(("elif", "else", "endif"), opened)
             branches.append((condition, body))
             if end is None:
-                raise TemplateSyntaxError(opened, "if is not closed by {% endif %}")
+                raise TemplateSyntaxError(opened, "if is not closed. Add {% endif %}.")
             word = end.next_token().text
             if word == "endif":
                 end.expect_end()
                 return If(tuple(branches))
             if final or word not in ("elif", "else"):
-                raise end.syntax_error(f"{word} does not belong here" + ("; else is the last way" if final else ""))
+                raise end.syntax_error(f"{word} is not allowed {'after else' if final else 'here'}. Remove it.")
             final = word == "else"
             if final:
                 self._count_node(end.line)
                 end.expect_end()
             condition = None if final else self._parse_condition(end)
 
-    def _parse_for(self, cursor: _TokenCursor) -> Node:
+    def _parse_for(self, cursor: _TagTokenCursor) -> Node:
         self._count_node(cursor.line)
         if self._loop_variable:  # control: nested-loop
-            raise cursor.syntax_error("a for stands in another; loops do not nest")
+            raise cursor.syntax_error("a for cannot be inside another for. Move it out of the loop.")
         token = cursor.next_token()
         if token.kind != "name" or token.text in (*VARIABLES, *_KEYWORDS, *_RESERVED):
-            raise cursor.syntax_error(f"{_describe_token(token)} cannot name what the loop is at")
+            raise cursor.syntax_error(
+                f"{_describe_token(token)} cannot be the name of a loop variable. Use another name."
+            )
         cursor.expect("in")
         name = cursor.next_token().text
         if name not in LIST_VARIABLES:
-            raise cursor.syntax_error(f"for goes over {' or '.join(LIST_VARIABLES)}, not over {_quoted_start(name)}")
+            raise cursor.syntax_error(f"for cannot loop over {_quoted_start(name)}. Use {' or '.join(LIST_VARIABLES)}.")
         cursor.expect_end()
         self._loop_variable = token.text
         body, end = self._parse_body(("endfor",), cursor.line)
         self._loop_variable = ""
         if end is None or end.peek().text != "endfor":
-            raise TemplateSyntaxError(cursor.line, "for is not closed by {% endfor %}")
+            raise TemplateSyntaxError(cursor.line, "for is not closed. Add {% endfor %}.")
         end.next_token()
         end.expect_end()
         return For(token.text, name, body)
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
-    def _parse_condition(self, cursor: _TokenCursor) -> Condition:
+    def _parse_condition(self, cursor: _TagTokenCursor) -> Condition:
         self._count_node(cursor.line)
         branches = [self._parse_and(cursor)]
         while cursor.accept("or"):
@@ -350,37 +357,37 @@ class _TemplateParser:
         cursor.expect_end()
         return branches[0] if len(branches) == 1 else Or(tuple(branches))
 
-    def _parse_and(self, cursor: _TokenCursor) -> Condition:
+    def _parse_and(self, cursor: _TagTokenCursor) -> Condition:
         each = [self._parse_not(cursor)]
         while cursor.accept("and"):
             each.append(self._parse_not(cursor))
         return each[0] if len(each) == 1 else And(tuple(each))
 
-    def _parse_not(self, cursor: _TokenCursor) -> Condition:
+    def _parse_not(self, cursor: _TagTokenCursor) -> Condition:
         negations = 0
         while cursor.accept("not"):
             self._count_node(cursor.line)
             negations += 1
         if negations > MAX_DEPTH:
-            raise cursor.syntax_error(f"it nests deeper than {MAX_DEPTH} levels")
+            raise cursor.syntax_error(f"the text nests deeper than the limit of {MAX_DEPTH} levels. Simplify it.")
         found = self._parse_comparison(cursor)
         for _ in range(negations):
             found = Not(found)
         return found
 
-    def _parse_comparison(self, cursor: _TokenCursor) -> Condition:
+    def _parse_comparison(self, cursor: _TagTokenCursor) -> Condition:
         left = self._parse_operand(cursor)
         if not cursor.accept("=="):
             if not left[0]:
-                raise cursor.syntax_error(f"== is missing behind {_quoted_start(left[1])}")
+                raise cursor.syntax_error(f"== is missing after {_quoted_start(left[1])}. Add it.")
             return IsSet(left[1])
         right = self._parse_operand(cursor)
         for is_name, name in (left, right):
             if is_name and name in LIST_VARIABLES:
-                raise cursor.syntax_error(f"{name} is a list, which equals nothing; loop over it")
+                raise cursor.syntax_error(f"{name} is a list, which cannot be compared. Loop over it.")
         return Equals(left, right)
 
-    def _parse_operand(self, cursor: _TokenCursor) -> tuple[bool, str]:
+    def _parse_operand(self, cursor: _TagTokenCursor) -> tuple[bool, str]:
         self._count_node(cursor.line)
         token = cursor.peek()
         if token.kind == "text":

@@ -58,20 +58,16 @@ class Cause(Struct, frozen=True):
 class ChainLink(Struct, frozen=True):
     """The position of a message in its chain.
 
-    `root_id` None begins a chain. `most_messages`: how many may follow the root. `numbers`: the message's own, or one
-    per copy of a broadcast."""
+    `root_id` None begins a chain. `most_messages`: how many may follow the root. `chain_no`: the message's number in
+    the chain, None for its root; `numbers`: one for each copy of a broadcast."""
 
     root_id: str | None = None
     hop: int = 0
     cause_id: str | None = None
     small_talk: int | None = None
     most_messages: int | None = None
+    chain_no: int | None = None
     numbers: tuple[int, ...] = ()
-
-    @property
-    def chain_no(self) -> int | None:
-        """Return the number of the only copy."""
-        return self.numbers[0] if self.numbers else None
 
 
 NEW_CHAIN = ChainLink()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.common.clock import Clock
+from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import ChainEnded, ChainFrozen, ChainNotFrozen, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
@@ -67,7 +67,7 @@ class ChainWriter:
                 [NextNumber("last_in_chain", root_id, link.most_messages, allow_gaps=True)] * count
             )
             if None not in numbers:
-                return msgspec.structs.replace(link, numbers=tuple(numbers))
+                return msgspec.structs.replace(link, chain_no=numbers[0], numbers=tuple(numbers))
             reason, messages = "messages", link.most_messages  # other commands of the group took the last ones
         # Only one command of a group freezes the chain; the others find it frozen.
         trips = yield NextNumber("chain_trips", root_id, (cause.trips or 0) + 1)
@@ -80,10 +80,10 @@ class ChainWriter:
 
         The named one if it was delivered; else the one it has claimed or acknowledged recently."""
         found = yield ReadQuery("cause_of", {"workspace_id": sender_id, "named": named_id})
-        cause = Cause(*found[0]) if found else None
-        if cause is None or not rules.is_cause(cause, named_id, self._clock.now(), self._limits.cause_seconds):
+        if not found:
             return None
-        return cause
+        cause, oldest = Cause(*found[0]), self._clock.now() - self._limits.cause_seconds * SECOND
+        return cause if cause.id == named_id or cause.held or cause.created_at >= oldest else None
 
     def _freeze(
         self, org_id: str, sender_id: str, cause: Cause, link: ChainLink, reason: str, messages: int, trips: int
@@ -105,9 +105,8 @@ class ChainWriter:
             frozen_at=self._clock.now(),
         )
         payload = ChainFrozenPayload(root_id, sender_id, reason, chain.hops, messages)
-        changes = _save_chain(chain, "CHAIN_FROZEN", payload)
-        changes.error = ChainFrozen(root_id=root_id, reason=reason)
-        return changes
+        frozen = _save_chain(chain, "CHAIN_FROZEN", payload)
+        return msgspec.structs.replace(frozen, error=ChainFrozen(root_id=root_id, reason=reason))
 
     async def release(self, org_id: str, root_id: str, decided_by: str, messages: int | None) -> Chain:
         """Release a frozen chain for `messages` more, or each limit once more. Raises NotFound, ChainNotFrozen."""
@@ -150,7 +149,7 @@ class ChainWriter:
         return await self._store.run(Command(org_id, (("chain", root_id),), deciding))
 
 
-def _save_chain(chain: Chain, event: str, payload: msgspec.Struct) -> WriteSet[Any]:
+def _save_chain(chain: Chain, event: str, payload: msgspec.Struct) -> WriteSet[Chain]:
     journal_event = JournalEvent(
         event, chain.workspace_id, "chain", chain.root_id, chain.trips, msgspec.json.encode(payload)
     )

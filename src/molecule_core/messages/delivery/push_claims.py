@@ -3,40 +3,63 @@
 Called by the dispatcher, which talks to the agents; uses no network itself."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND, Clock
+from molecule_core.common.errors import (
+    DiskFull,
+    FilesUnavailable,
+    FileTooLarge,
+    InvalidMessage,
+    InvalidUpload,
+    NotFound,
+    WorkspaceRemoved,
+)
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.delivery import push_policy
 from molecule_core.messages.delivery.push_results import PushResultRecorder
-from molecule_core.messages.delivery_log import Statement, record_ticks
-from molecule_core.messages.delivery_state import PushAttempt, PushBatch, PushCandidate, PushCapacity, PushResult
+from molecule_core.messages.delivery.push_signature import PushSigner
+from molecule_core.messages.delivery_log import record_ticks
+from molecule_core.messages.delivery_state import (
+    DeliveryTick,
+    PushAttempt,
+    PushBatch,
+    PushCandidate,
+    PushCapacity,
+    PushResult,
+)
 from molecule_core.messages.events import MessagesReleased, PushDeferred
 from molecule_core.messages.files import attachments
-from molecule_core.messages.inbox.acks import ack_rows, inbox_keys, load_inbox, save_claim
-from molecule_core.messages.model import (
-    ACKED,
-    DELIVERED,
-    KIND_APPROVAL_DECISION,
-    KIND_DELEGATION,
-    ActivityPageRow,
-    InboxPosition,
-    InboxState,
-)
+from molecule_core.messages.files.inline_files import has_inline_files, store_inline_files
+from molecule_core.messages.files.uploads import FileWriter
+from molecule_core.messages.inbox.acks import ack_rows, claim_row, inbox_keys, load_inbox, save_claim
+from molecule_core.messages.model import ActivityPageRow, InboxPosition, InboxState, Sender
 from molecule_core.messages.obligations.instructions import InstructionOptions
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.messages.obligations.model import Obligation, obligation_key, undo_delivery
-from molecule_core.org.model import PUSH
+from molecule_core.messages.obligations.model import Obligation, obligation_key
+from molecule_core.messages.obligations.transitions import undo_delivery
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, StepRequest, Store, WriteSet
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    ReadQuery,
+    RequestBatch,
+    Statement,
+    StepRequest,
+    Store,
+    WriteSet,
+)
 from molecule_core.store.journal import answer_key, org_key
-from molecule_core.wire.schemas.envelope import with_instructions_metadata
+from molecule_core.wire.protocols.a2a_response import part_as_text
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.envelope import to_push_body
 
+_UNSTORABLE = (DiskFull, FilesUnavailable, FileTooLarge, InvalidMessage, InvalidUpload, NotFound, WorkspaceRemoved)
 # 60 s: an agent without capacity is checked again after this time even without a heartbeat.
 RECHECK_SECONDS = 60
 # 10 s: the lease outlives the push by the time that recording its result takes.
@@ -49,6 +72,10 @@ _COMMAND_BATCH = 256
 _MAX_DEFERRED = 16
 
 
+LoadSecrets = Callable[[str, int], Generator[StepRequest, Any, tuple[str, ...]]]
+"""Loads the secrets that sign the pushes to a workspace at a time (microseconds)."""
+
+
 class PushClaims:
     """Claims messages for pushes and records their results."""
 
@@ -59,6 +86,8 @@ class PushClaims:
         recorder: PushResultRecorder,
         ledger: ObligationLedger,
         *,
+        files: FileWriter,
+        load_secrets: LoadSecrets,
         clock: Clock,
         limits: Limits,
     ) -> None:
@@ -66,6 +95,8 @@ class PushClaims:
         self._org = org
         self._recorder = recorder
         self._ledger = ledger
+        self._files = files
+        self._load_secrets = load_secrets
         self._clock = clock
         self._limits = limits
 
@@ -82,29 +113,29 @@ class PushClaims:
         workspace, now = self._org.workspace(workspace_id), self._clock.now()
         last_rows = yield ReadQuery("last_seq", {"key": workspace_id})
         target = {"workspace_id": workspace_id, "last": last_rows[0][0] or 0}
-        if workspace is None or workspace.removed or workspace.delivery_mode != PUSH:
+        if workspace is None or workspace.removed or not workspace.uses_push:
             return WriteSet(PushBatch([], None), [("drop_target", target)])
         inbox = yield from load_inbox(workspace_id)
         candidates = yield from _load_candidates(workspace_id, inbox, now, workspace.max_concurrent_tasks + 1)
         if not candidates:
             return WriteSet(PushBatch([], None), [("drop_target", target)])
         if finished := (yield from _find_finished(workspace_id, candidates, now)):
-            _, writes = yield from ack_rows(
+            acked = yield from ack_rows(
                 workspace_id, inbox, [_position_of(candidate) for candidate in finished], [], now
             )
             # the end of a delegation has already been recorded
-            regular = [candidate for candidate in finished if candidate.kind != KIND_DELEGATION]
-            records, events = record_ticks(
-                workspace_id, ACKED, rules.to_ranges(_position_of(candidate) for candidate in regular), now
+            regular = [candidate for candidate in finished if candidate.kind != MessageKind.DELEGATION]
+            ticks = record_ticks(
+                workspace_id, DeliveryTick.ACKED, rules.to_ranges(_position_of(candidate) for candidate in regular), now
             )
             notify = (
                 (org_key(workspace.org_id), *(answer_key(candidate.id) for candidate in regular)) if regular else ()
             )
-            wake = ("wake_target", {"workspace_id": workspace_id, "due": now})
-            return WriteSet(PushBatch([], now), [*writes, *records, wake], events, notify)
+            wake = ("schedule_push_check", {"workspace_id": workspace_id, "due": now})
+            return acked.returning(PushBatch([], now)) + ticks + WriteSet(None, [wake], notify=notify)
         selected, next_check = push_policy.select_pushable(candidates, capacity, now)
         due = capacity.check_at or min(next_check or 1 << 62, now + RECHECK_SECONDS * SECOND)
-        writes = [("set_target", {**target, "due": due})]
+        writes: list[Statement] = [("set_target", {**target, "due": due})]
         rows, positions = list[ActivityPageRow](), []
         lease_until = now + (self._limits.push_seconds + _LEASE_MARGIN_SECONDS) * SECOND
         for candidate in selected:
@@ -113,24 +144,18 @@ class PushClaims:
             rows.append(replace(ActivityPageRow(*found[0]), attempt=candidate.attempt + 1))
             positions.append(InboxPosition(candidate.seq, candidate.attempt + 1, candidate.inbound_no))
             writes += [
-                save_claim(workspace_id, candidate.seq, candidate.attempt + 1, lease_until, None),
+                claim_row(workspace_id, candidate.seq, candidate.attempt + 1, lease_until),
                 ("start_push", row),
             ]
-        rows, obligation_changes = yield from self._ledger.deliver_with_instructions(
+        delivered = yield from self._ledger.deliver_with_instructions(
             workspace, rows, now, InstructionOptions(in_envelope=True), pushed=True
         )
-        pushes = [self._to_push_attempt(row) for row in rows]
-        records, events = record_ticks(workspace_id, DELIVERED, rules.to_ranges(positions), now)
-        notify = (org_key(workspace.org_id), *obligation_changes.notify) if events else ()
-        batch, all_writes = PushBatch(pushes, due), [*writes, *records, *obligation_changes.writes]
-        return WriteSet(
-            batch,
-            all_writes,
-            events,
-            notify,
-            obligation_changes.after_commit,
-            domain_events=[*obligation_changes.domain_events, *_deferred_events(candidates, capacity, due, now)],
-        )
+        signer = PushSigner((yield from self._load_secrets(workspace_id, now)) if selected else ())
+        batch = PushBatch([self._to_push_attempt(row) for row in delivered.result], due, signer)
+        ticks = record_ticks(workspace_id, DeliveryTick.DELIVERED, rules.to_ranges(positions), now)
+        notify = (org_key(workspace.org_id),) if ticks.events else ()
+        deferred = WriteSet(None, domain_events=_deferred_events(candidates, capacity, due, now))
+        return WriteSet(batch, writes, notify=notify) + ticks + delivered + deferred
 
     def _to_push_attempt(self, row: ActivityPageRow) -> PushAttempt:
         return PushAttempt(
@@ -139,20 +164,36 @@ class PushClaims:
 
     def _push_body(self, row: ActivityPageRow) -> str:
         """Return the body to push, with instructions in its metadata, never in its parts."""
-        body = row.request_body or ""
-        return body if self._ledger.instruction_builder is None else with_instructions_metadata(body, row.instructions)
+        context_id = rules.conversation_id(row.source_id or "", row.workspace_id)
+        return to_push_body(row.request_body or "", row.instructions, message_id=row.id, context_id=context_id)
 
     async def record_result(self, org_id: str, push: PushAttempt, result: PushResult, *, failure_counts: bool) -> None:
         """Record the result of a push. An uncounted failure does not bring the message closer to the dead letters."""
         keys = (*inbox_keys(push.workspace_id), obligation_key(push.workspace_id, push.source_id))
         parse_reply, record = push_policy.parse_message_reply, self._recorder.record_message
-        if push.kind == KIND_DELEGATION:
+        if push.kind == MessageKind.DELEGATION:
             parse_reply, record = push_policy.parse_delegation_reply, self._recorder.record_delegation
-        reply = None if result.answer is None else parse_reply(result.answer, self._limits)
+        reply = None
+        if result.answer is not None:
+            content = await self._store_files(push.workspace_id, push_policy.answer_parts(result.answer))
+            reply = parse_reply(result.answer, self._limits, content)
         files = () if reply is None else attachments.file_keys([*reply.parts])
         decide = partial(record, push, result, reply, failure_counts)
         # An explanation has isolated subscribers: in a shared group, the whole group would be decided twice.
-        await self._store.run(Command(org_id, (*keys, *files), decide, exclusive=push.kind == KIND_APPROVAL_DECISION))
+        await self._store.run(
+            Command(org_id, (*keys, *files), decide, exclusive=push.kind == MessageKind.APPROVAL_DECISION)
+        )
+
+    async def _store_files(self, workspace_id: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the parts of an answer with its inline files stored; one that cannot be stored becomes the reason."""
+        sender, stored = Sender.of_workspace(workspace_id), list[dict[str, Any]]()
+        for part in parts:
+            try:
+                is_inline = has_inline_files([part])
+                stored += await store_inline_files(self._files, workspace_id, sender, [part]) if is_inline else [part]
+            except _UNSTORABLE as error:
+                stored.append({"kind": "text", "text": f"{part_as_text(part)}: {error.text}"})
+        return stored
 
     async def release(self, org_id: str, push: PushAttempt) -> None:
         """Release a push that shutdown interrupted, so that the next one need not wait for the lease to end."""
@@ -163,16 +204,19 @@ class PushClaims:
                 return WriteSet(None)
             now = self._clock.now()
             release_write = save_claim(push.workspace_id, push.seq, push.attempt, now, None)
-            domain_events = [MessagesReleased((push.activity_id,), now)] if push.kind == KIND_DELEGATION else []
+            domain_events = [MessagesReleased((push.activity_id,), now)] if push.kind == MessageKind.DELEGATION else []
             return WriteSet(
-                None, [release_write, *undo_delivery(push.workspace_id, push.seq)], domain_events=[*domain_events]
+                None, [release_write, *undo_delivery(push.workspace_id, push.seq)], domain_events=domain_events
             )
 
         await self._store.run(Command(org_id, inbox_keys(push.workspace_id), decide))
 
-    async def release_stale_leases(self) -> None:
-        """Release leases on pushes; only for a process that uses the store exclusively, so their holders are dead."""
+    async def release_stale_leases(self) -> int:
+        """Release leases on pushes; only for a process that uses the store exclusively, so their holders are dead.
+
+        Returns the number of released pushes."""
         due = await self.due_targets(_ALL_TARGETS)
+        released = 0
         for start in range(0, len(due), _COMMAND_BATCH):
             found = (self._org.workspace(workspace_id) for workspace_id, _ in due[start : start + _COMMAND_BATCH])
             commands = (
@@ -180,19 +224,21 @@ class PushClaims:
                 for workspace in found
                 if workspace
             )
-            await asyncio.gather(*map(self._store.run, commands))
+            released += sum(await asyncio.gather(*map(self._store.run, commands)))
+        return released
 
-    def _decide_release_stale(self, workspace_id: str) -> CommandSteps[None]:
+    def _decide_release_stale(self, workspace_id: str) -> CommandSteps[int]:
         workspace, now = self._org.workspace(workspace_id), self._clock.now()
-        if workspace is None or workspace.removed or workspace.delivery_mode != PUSH:
-            return WriteSet(None)
+        if workspace is None or workspace.removed or not workspace.uses_push:
+            return WriteSet(0)
         inbox = yield from load_inbox(workspace_id)
         candidates = yield from _load_candidates(workspace_id, inbox, now, workspace.max_concurrent_tasks + 1)
         leased = [candidate for candidate in candidates if candidate.lease_until > now]
         writes: list[Statement] = [
             save_claim(workspace_id, candidate.seq, candidate.attempt, now, None) for candidate in leased
         ]
-        return WriteSet(None, [*writes, ("wake_target", {"workspace_id": workspace_id, "due": now})] if leased else [])
+        checks: list[Statement] = [("schedule_push_check", {"workspace_id": workspace_id, "due": now})]
+        return WriteSet(len(leased), [*writes, *checks] if leased else [])
 
 
 def _load_candidates(
@@ -221,7 +267,9 @@ def _find_finished(
 
     Other requeued messages are withdrawn where they are answered."""
     lapsed = (candidate for candidate in candidates if candidate.attempt and candidate.lease_until <= now)
-    unfinished = [candidate for candidate in lapsed if candidate.kind == KIND_DELEGATION or not candidate.is_requeued]
+    unfinished = [
+        candidate for candidate in lapsed if candidate.kind == MessageKind.DELEGATION or not candidate.is_requeued
+    ]
     if not unfinished:
         return []
     obligation_rows = yield RequestBatch(
@@ -237,7 +285,7 @@ def _find_finished(
 def _deferred_events(candidates: list[PushCandidate], capacity: PushCapacity, due: int, now: int) -> list[PushDeferred]:
     """Return deferral events for delegations that start to wait because their agent has no capacity."""
     fresh = (
-        [candidate for candidate in candidates if candidate.kind == KIND_DELEGATION and not candidate.attempt]
+        [candidate for candidate in candidates if candidate.kind == MessageKind.DELEGATION and not candidate.attempt]
         if capacity.is_full
         else []
     )

@@ -1,7 +1,7 @@
 """Pushes messages to agents: the server polls on their behalf.
 
 One worker for all agents, and a task per running push. Started by server/composition.py; calls PushClaims and the
-fetcher. See docs/delivery.md."""
+fetcher. See docs/explanation/delivery.md."""
 
 import asyncio
 import logging
@@ -18,7 +18,8 @@ from molecule_core.common.net.safe_fetch import Fetcher
 from molecule_core.messages.delivery import push_policy
 from molecule_core.messages.delivery.push_claims import PushClaims
 from molecule_core.messages.delivery.push_policy import FairScheduler
-from molecule_core.messages.delivery_state import UNSAFE_URL, PushAttempt, PushCapacity, PushResult
+from molecule_core.messages.delivery.push_signature import PushSigner
+from molecule_core.messages.delivery_state import DeliveryFailure, PushAttempt, PushCapacity, PushResult
 from molecule_core.messages.rules import offline_since
 from molecule_core.org.model import Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
@@ -102,9 +103,11 @@ class PushDispatcher:
 
     async def _release_stale_leases(self) -> None:
         try:
-            await self._push_claims.release_stale_leases()
+            released = await self._push_claims.release_stale_leases()
+            if released:
+                _log.warning("%d pushes of the previous process are made again", released)
         except (StoreUnavailable, ServerBusy):
-            _log.warning("the pushes of the process before this one are tried again when their leases end")
+            _log.warning("pushes of the previous process are retried when their leases expire")
 
     # -- scheduling ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +122,7 @@ class PushDispatcher:
         except (StoreUnavailable, ServerBusy):
             return Poll(None)
         except Exception:
-            _log.exception("a look at what is to be pushed failed; the next one comes soon")
+            _log.exception("loading pending pushes failed; it is retried soon")
             return Poll(None)
         return Poll(
             None, next_poll_in=max(0.0, (min(next_checks) - self._clock.now()) / SECOND) if next_checks else None
@@ -165,14 +168,14 @@ class PushDispatcher:
             batches = await asyncio.gather(*claiming, return_exceptions=True)
             for (org_id, workspace_id), claimed in zip(batch, batches, strict=True):
                 if isinstance(claimed, BaseException):  # a failed claim must not delay the pushes of the others
-                    _log.warning("mail for an agent could not be claimed now", exc_info=claimed)
+                    _log.warning("messages for an agent could not be claimed", exc_info=claimed)
                     # It is still due in the store, except for mail from before its delivery mode became push: that has
                     # no due time.
                     self._known_targets.discard(workspace_id)
                     self._org_version = -1
                     continue
                 for push in claimed.pushes:
-                    self._start_push(org_id, push)
+                    self._start_push(org_id, push, claimed.signer)
                 if claimed.check_at is not None:
                     self._blocked.setdefault(org_id, set()).add(workspace_id)
                     next_checks.append(claimed.check_at)
@@ -195,6 +198,8 @@ class PushDispatcher:
         workspace, health, now = self._org.workspace(workspace_id), self._health_of(workspace_id), self._clock.now()
         if workspace is None or workspace.status is WorkspaceStatus.PAUSED:
             return PushCapacity(max_concurrent=0, max_new=0)
+        if workspace.is_limited(now):
+            return PushCapacity(max_concurrent=0, max_new=0, check_at=workspace.limited_until)
         self._reset_if_recovered(workspace, health)
         if health.open_until > now:
             return PushCapacity(max_concurrent=0, max_new=0, check_at=health.open_until)
@@ -228,9 +233,9 @@ class PushDispatcher:
 
     # -- one push ------------------------------------------------------------------------------------------------------
 
-    def _start_push(self, org_id: str, push: PushAttempt) -> None:
+    def _start_push(self, org_id: str, push: PushAttempt, signer: PushSigner) -> None:
         self._health_of(push.workspace_id).in_flight += 1
-        task = asyncio.get_running_loop().create_task(self._deliver(org_id, push))
+        task = asyncio.get_running_loop().create_task(self._deliver(org_id, push, signer))
         self._in_flight[task] = org_id
         task.add_done_callback(self._push_done_callback(push.workspace_id))
 
@@ -243,16 +248,16 @@ class PushDispatcher:
                 health.is_out_of_slots = False
                 self._enqueue(workspace_id)
             if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("a push could not be settled; its lease will end", exc_info=error)
+                _log.error("the result of a push could not be stored; its lease will expire", exc_info=error)
             self._wakeups.notify((PUSHES_KEY,))
 
         return on_done
 
-    async def _deliver(self, org_id: str, push: PushAttempt) -> None:
+    async def _deliver(self, org_id: str, push: PushAttempt, signer: PushSigner) -> None:
         workspace = self._org.workspace(push.workspace_id)
         crash_points.mark_reached("push.taken")
         try:
-            result = await self._post(workspace, push)
+            result = await self._post(workspace, push, signer)
         except asyncio.CancelledError:
             await self._push_claims.release(org_id, push)
             raise
@@ -277,27 +282,33 @@ class PushDispatcher:
                     raise
                 await self._clock.wait(asyncio.get_running_loop().create_future(), _RECORD_RETRY_SECONDS)
 
-    async def _post(self, workspace: Workspace | None, push: PushAttempt) -> PushResult:
+    async def _post(self, workspace: Workspace | None, push: PushAttempt, signer: PushSigner) -> PushResult:
         if workspace is None or workspace.url is None:
-            return PushResult(error="this workspace has no url", refused=True, code=UNSAFE_URL, sent=False)
+            return PushResult(
+                error="this workspace has no url", refused=True, code=DeliveryFailure.UNSAFE_URL, sent=False
+            )
+        body = push.body.encode()
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Idempotency-Key": push.activity_id,
             "X-Molecule-Activity": push.activity_id,
             "X-Molecule-Attempt": str(push.attempt),
+            **signer.headers(body, self._clock.now() // SECOND),
         }
         limits = self._limits
         try:
             response = await self._fetcher.post(
                 workspace.url,
                 headers,
-                push.body.encode(),
+                body,
                 timeout_seconds=limits.push_seconds,
                 max_bytes=limits.push_answer_bytes,
             )
         except UnsafeUrl as error:
-            return PushResult(error=str(error.details["reason"]), refused=True, code=UNSAFE_URL, sent=False)
+            return PushResult(
+                error=str(error.details["reason"]), refused=True, code=DeliveryFailure.UNSAFE_URL, sent=False
+            )
         except FetchFailed as error:
             return push_policy.classify_failure(**error.details)
         return push_policy.classify_response(
@@ -307,8 +318,8 @@ class PushDispatcher:
     def _update_health(self, workspace_id: str, workspace: Workspace | None, result: PushResult) -> bool:
         """Update an agent's health after a push; returns whether a failure counts.
 
-        It does not while the agent is silent: its mail waits then, and an occasional push only probes whether it is
-        back."""
+        It does not while the agent is limited, nor while it is silent: its mail waits then, and an occasional push only
+        probes whether it is back."""
         health, now = self._health_of(workspace_id), self._clock.now()
         if result.answer is not None or result.busy:
             health.failures = health.open_until = 0
@@ -317,6 +328,8 @@ class PushDispatcher:
                 health.last_answer_at = now
             return True
         current = self._org.workspace(workspace_id) or workspace
+        if current is not None and current.is_limited(now):
+            return False
         is_silent = current is not None and offline_since(current, self._org.last_heartbeat(workspace_id)) is not None
         health.failures += 1
         health.healthy_since = 0

@@ -1,5 +1,6 @@
 """Pure decisions about pushes: meaning of responses, retry times, selection of messages, fair order."""
 
+import codecs
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,18 +12,24 @@ from molecule_core.common.errors import InvalidJson, JsonTooDeep
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.messages.delivery_state import (
-    BAD_ANSWER,
     PERMANENT_CODES,
-    UNSURE,
     AgentReply,
+    DeliveryFailure,
     PushCandidate,
     PushCapacity,
     PushResult,
     ReplyKind,
 )
-from molecule_core.messages.model import KIND_DELEGATION, REFUSED, UNREACHABLE
 from molecule_core.wire.protocols import strict_json
-from molecule_core.wire.protocols.a2a_response import get_member, message_parts, task_state_of, unwrap_result
+from molecule_core.wire.protocols.a2a_response import (
+    get_member,
+    has_parts,
+    message_parts,
+    task_state_of,
+    text_of_parts,
+    unwrap_result,
+)
+from molecule_core.wire.schemas.activity import MessageKind
 
 MAX_BACKOFF_SECONDS = 300
 # 30 s: an agent that is busy without naming a time. A heartbeat with a free slot ends the wait earlier.
@@ -35,10 +42,10 @@ _JITTER_BITS = 20
 _MAX_QUOTED = 200
 # 4 KiB: the length limit of an error detail.
 _MAX_DETAIL = 4096
-_DEFAULT_ERROR = "the agent answered with an error"
+_DEFAULT_ERROR = "the agent responded with an error"
 _TOO_LARGE_PART = {
     "kind": "text",
-    "text": "The answer is larger than a message may be. It stands whole under a2a/queue.",
+    "text": "The answer exceeds the size limit of a message. Read the whole answer under a2a/queue.",
 }
 
 
@@ -49,18 +56,25 @@ def classify_response(status: int, headers: Mapping[str, str], body: bytes, *, m
     answer."""
     retry_after = _parse_seconds(headers.get("retry-after"))
     if status in _BUSY_STATUSES:
-        code = UNREACHABLE if status == _UNAVAILABLE and _is_restarting(_decode_body(body, max_depth)[0]) else ""
+        code = (
+            DeliveryFailure.UNREACHABLE
+            if status == _UNAVAILABLE and _is_restarting(_decode_body(body, max_depth)[0])
+            else ""
+        )
         return PushResult(busy=True, error=f"busy (HTTP {status})", retry_after=retry_after, code=code)
+    body = strict_json.repair_text(body.removeprefix(codecs.BOM_UTF8), with_nul=True)
     value, reason = _decode_body(body, max_depth)
     if _is_busy_body(value):
         return PushResult(busy=True, error="busy", retry_after=retry_after or _parse_seconds(value.get("retry_after")))
     if _SUCCESS <= status < _REDIRECT:
         if not body.strip():
             return PushResult(answer="{}")
-        return PushResult(error=reason, code=BAD_ANSWER) if reason else PushResult(answer=body.decode())
+        return PushResult(error=reason, code=DeliveryFailure.BAD_ANSWER) if reason else PushResult(answer=body.decode())
     refused = _is_rejection(status)
     return PushResult(
-        error=f"HTTP {status}{_error_suffix(value)}", refused=refused, code=REFUSED if refused else UNREACHABLE
+        error=f"HTTP {status}{_error_suffix(value)}",
+        refused=refused,
+        code=DeliveryFailure.REFUSED if refused else DeliveryFailure.UNREACHABLE,
     )
 
 
@@ -69,10 +83,12 @@ def classify_failure(reason: str, *, sent: bool, status: int | None) -> PushResu
 
     `sent`: whether any of it was sent. `status`: of the unusable response (0: not HTTP; None: no response)."""
     if status is None:
-        return PushResult(error=reason, code=UNSURE if sent else UNREACHABLE, sent=sent)
+        return PushResult(error=reason, code=DeliveryFailure.UNSURE if sent else DeliveryFailure.UNREACHABLE, sent=sent)
     if _is_rejection(status):
-        return PushResult(error=reason, code=REFUSED)
-    return PushResult(error=reason, code=UNREACHABLE if status >= _CLIENT_ERROR else BAD_ANSWER)
+        return PushResult(error=reason, code=DeliveryFailure.REFUSED)
+    return PushResult(
+        error=reason, code=DeliveryFailure.UNREACHABLE if status >= _CLIENT_ERROR else DeliveryFailure.BAD_ANSWER
+    )
 
 
 def _is_rejection(status: int) -> bool:
@@ -88,7 +104,7 @@ def _decode_body(body: bytes, max_depth: int) -> tuple[Any, str]:
     try:
         return strict_json.decode(body, max_depth=max_depth), ""
     except (InvalidJson, JsonTooDeep) as error:
-        return None, f"its answer is no usable JSON: {error.text}"
+        return None, f"its response is not usable JSON: {error.text}"
 
 
 def _is_busy_body(value: Any) -> bool:
@@ -124,7 +140,7 @@ def backoff_delay(attempts: int, bits: int) -> float:
 
 def max_attempts(kind: str | None, result: PushResult, limits: Limits) -> int:
     """Return how many failures end the delivery of a message, after a failure like this one."""
-    if kind == KIND_DELEGATION:
+    if kind == MessageKind.DELEGATION:
         return 1 if result.code in PERMANENT_CODES else limits.delegation_attempts
     return limits.refused_attempts if result.refused else limits.delivery_attempts
 
@@ -138,13 +154,15 @@ def retry_delay(
     if is_busy_result(kind, result):
         return busy_delay(result)
     return (
-        limits.delegation_retry_seconds if kind == KIND_DELEGATION and failure_counts else backoff_delay(attempts, bits)
+        limits.delegation_retry_seconds
+        if kind == MessageKind.DELEGATION and failure_counts
+        else backoff_delay(attempts, bits)
     )
 
 
 def is_busy_result(kind: str | None, result: PushResult) -> bool:
     """Return whether the agent is only busy, which is no failure; for a delegation, a restart is one."""
-    return result.busy and not (kind == KIND_DELEGATION and result.code)
+    return result.busy and not (kind == MessageKind.DELEGATION and result.code)
 
 
 def counts_as_failure(kind: str | None, result: PushResult, *, failure_counts: bool) -> bool:
@@ -152,7 +170,7 @@ def counts_as_failure(kind: str | None, result: PushResult, *, failure_counts: b
 
     `failure_counts`: whether this agent's failures count; permanent failures of a delegation always do."""
     return not is_busy_result(kind, result) and (
-        failure_counts or (kind == KIND_DELEGATION and result.code in PERMANENT_CODES)
+        failure_counts or (kind == MessageKind.DELEGATION and result.code in PERMANENT_CODES)
     )
 
 
@@ -222,29 +240,46 @@ def answer_error_text(answer: str) -> str | None:
 # -- an agent's answer to a push ---------------------------------------------------------------------------------------
 
 
-def parse_delegation_reply(answer: str, limits: Limits) -> AgentReply:
-    """Parse the answer to the push of a delegation.
+def answer_parts(answer: str) -> list[dict[str, Any]]:
+    """Return the whole content of an agent's answer as message parts."""
+    return message_parts(unwrap_result(msgspec.json.decode(answer)))
 
-    Acceptance or an empty answer does not complete it: only text or files do, or a task whose state is completed."""
+
+def parse_delegation_reply(answer: str, limits: Limits, content: Sequence[dict[str, Any]] | None = None) -> AgentReply:
+    """Parse the answer to the push of a delegation. `content`: replaces its parts, with their files stored.
+
+    Acceptance or an empty answer does not complete it: only text, data or files do. A completed task without any, or
+    parts of which none is understood, is a failure. A task that waits for input or authorization asks."""
     value = msgspec.json.decode(answer)
+    result = unwrap_result(value)
+    state, error = task_state_of(result), get_member(value, "error")
+    parts = _truncate_parts([*(answer_parts(answer) if content is None else content)], limits)
+    text = text_of_parts(parts)
     if _is_queued(value):
-        return AgentReply(ReplyKind.ACCEPTED)
-    state, error = task_state_of(unwrap_result(value)), get_member(value, "error")
+        is_asking = state in _ASKING_STATES and not _says_queued(value)
+        return _asking_reply(state or "", text, parts) if is_asking else AgentReply(ReplyKind.ACCEPTED)
     if error not in (None, False, ""):
         return AgentReply(ReplyKind.ERROR, _failure_message(error) or _DEFAULT_ERROR)
-    parts = _truncate_parts(message_parts(unwrap_result(value)), limits)
-    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
     if state in _FAILED_STATES:
         return AgentReply(ReplyKind.ERROR, truncate_line(text, _MAX_DETAIL) or f"its task has {_FAILED_STATES[state]}")
     if state == "rejected":
         return AgentReply(ReplyKind.DECLINED, text or "its task was rejected", tuple(parts))
-    if parts or state == "completed":
-        return AgentReply(ReplyKind.ANSWERED, text, tuple(parts or [{"kind": "text", "text": ""}]))
-    return AgentReply(ReplyKind.ACCEPTED)
+    if text.strip() or any(part["kind"] == "file" for part in parts):
+        return AgentReply(ReplyKind.ANSWERED, text, tuple(parts))
+    is_end = state == "completed" or has_parts(result)
+    return AgentReply(ReplyKind.ERROR, _NO_CONTENT) if is_end else AgentReply(ReplyKind.ACCEPTED)
 
 
-def parse_message_reply(answer: str, limits: Limits) -> AgentReply:
-    """Parse the answer to the push of any other message.
+def _asking_reply(state: str, text: str, parts: list[dict[str, Any]]) -> AgentReply:
+    """Return a question of the agent, with a text of ours if it has none."""
+    if text.strip():
+        return AgentReply(ReplyKind.ASKED, text, tuple(parts))
+    default = _ASKING_STATES[state]
+    return AgentReply(ReplyKind.ASKED, default, ({"kind": "text", "text": default}, *parts))
+
+
+def parse_message_reply(answer: str, limits: Limits, content: Sequence[dict[str, Any]] | None = None) -> AgentReply:
+    """Parse the answer to the push of any other message. `content`: replaces its parts, with their files stored.
 
     Any content is an answer, even of an unfinished task: the sender reads it. An answer that exceeds the size of a
     message is replaced by a hint."""
@@ -252,9 +287,12 @@ def parse_message_reply(answer: str, limits: Limits) -> AgentReply:
     error, result = get_member(value, "error"), unwrap_result(value)
     if error:
         return AgentReply(ReplyKind.ERROR, _failure_message(error) or _DEFAULT_ERROR)
-    message_content, state = message_parts(result), task_state_of(result)
+    message_content = answer_parts(answer) if content is None else [*content]
+    state = task_state_of(result)
     parts = tuple(_truncate_parts(message_content, limits) or ([_TOO_LARGE_PART] if message_content else []))
-    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    text = text_of_parts([*parts])
+    if state in _ASKING_STATES and not _says_queued(value):
+        return _asking_reply(state or "", text, [*parts])
     if state in _FAILED_STATES:
         return AgentReply(ReplyKind.ERROR, text or f"its task has {_FAILED_STATES[state]}", parts)
     if state == "rejected":
@@ -276,13 +314,31 @@ def task_state(answer: str) -> str | None:
 
 _FAILED_STATES = {"failed": "failed", "canceled": "been canceled"}
 _FINAL_STATES = ("completed", "rejected", *_FAILED_STATES)
+_ASKING_STATES = {
+    "input-required": "The agent needs input to continue, and did not say which. Ask it what it needs.",
+    "auth-required": "The agent needs an authorization to continue, and did not say which. Ask it what it needs.",
+}
+_NO_CONTENT = (
+    "its answer has no content: no text, data or file in its parts, artifacts, status message or history that this "
+    "server understands"
+)
+
+
+def is_asking(answer: str) -> bool:
+    """Return whether an answer is a task that waits for input or authorization."""
+    value = msgspec.json.decode(answer)
+    return task_state_of(unwrap_result(value)) in _ASKING_STATES and not _says_queued(value)
+
+
+def _says_queued(value: Any) -> bool:
+    candidates = (value, unwrap_result(value))
+    return any(get_member(each, "queued") is True or get_member(each, "status") == "queued" for each in candidates)
 
 
 def _is_queued(value: Any) -> bool:
-    result = unwrap_result(value)
-    if any(get_member(each, "queued") is True or get_member(each, "status") == "queued" for each in (value, result)):
+    if _says_queued(value):
         return True
-    state = task_state_of(result)
+    state = task_state_of(unwrap_result(value))
     return state is not None and state not in _FINAL_STATES
 
 

@@ -1,6 +1,6 @@
 """Records push results: the answer, the next attempt or the end, and domain events for delegations.
 
-Called by PushClaims; uses no network itself. See docs/delivery.md and docs/delegations.md."""
+Called by PushClaims; uses no network itself. See docs/explanation/delivery.md and docs/explanation/delegations.md."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,18 +8,18 @@ from typing import Any
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import truncate_line
 from molecule_core.messages import rules
-from molecule_core.messages.activities import insert_activity
+from molecule_core.messages.activities import insert_activity, sent_activity
+from molecule_core.messages.chains.model import ChainLink
 from molecule_core.messages.delivery import push_policy
 from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
-from molecule_core.messages.delivery.reply_waiters import InboxAnswer, ReplyWaiters
-from molecule_core.messages.delivery_log import Statement, record_ticks
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery_log import record_ticks
 from molecule_core.messages.delivery_state import (
-    AGENT_ERROR,
-    UNSURE,
     AgentReply,
+    DeliveryFailure,
     DeliveryState,
+    DeliveryTick,
     PushAttempt,
     PushResult,
     ReplyKind,
@@ -32,6 +32,7 @@ from molecule_core.messages.events import (
     PushAccepted,
     PushDeferred,
     PushOutcomeUnknown,
+    QuestionAsked,
 )
 from molecule_core.messages.files import attachments
 from molecule_core.messages.inbox.acks import (
@@ -41,37 +42,18 @@ from molecule_core.messages.inbox.acks import (
     mark_dead_letters_handled,
     save_claim,
 )
-from molecule_core.messages.model import (
-    ACKED,
-    DEAD,
-    EXPIRED,
-    KIND_APPROVAL_DECISION,
-    KIND_APPROVAL_REQUEST,
-    KIND_PEER,
-    KIND_USER,
-    METHOD_NOTIFY,
-    REFUSED,
-    TYPE_SEND,
-    UNREACHABLE,
-    Activity,
-    InboxPosition,
-    InboxState,
-)
+from molecule_core.messages.model import Activity, InboxPosition, InboxState
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.messages.obligations.model import (
-    MessageChanges,
-    Obligation,
-    add_changes,
-    load_obligation,
-    undo_delivery,
-)
-from molecule_core.org.model import PUSH
+from molecule_core.messages.obligations.model import Obligation, find_open_obligation, load_obligation
+from molecule_core.messages.obligations.transitions import undo_delivery
+from molecule_core.messages.storage_usage import count_bytes
+from molecule_core.org.model import DeliveryMode
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import CommandSteps, NextNumber, StepRequest, WriteSet
+from molecule_core.store.database import CommandSteps, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
 from molecule_core.wire.protocols.a2a_response import part_as_text
+from molecule_core.wire.schemas.activity import ActivityMethod, MessageKind
 
-_SUMMARY_LENGTH = 80
 # The reply of an agent that returned nothing, or answered through its tools.
 _NO_REPLY = AgentReply(ReplyKind.ACCEPTED)
 
@@ -132,11 +114,13 @@ class PushResultRecorder:
             push_policy.counts_as_failure(state.kind, result, failure_counts=failure_counts)
         )
         if state.expires_at is not None and state.expires_at <= now and not state.requeued:
-            return (yield from self._dead_letters.move_to_dead_letters(inbox, state, EXPIRED, result.error))
+            return (
+                yield from self._dead_letters.move_to_dead_letters(inbox, state, DeliveryFailure.EXPIRED, result.error)
+            )
         if failures >= push_policy.max_attempts(state.kind, result, self._limits):
-            reason = REFUSED if result.refused else UNREACHABLE
+            reason = DeliveryFailure.REFUSED if result.refused else DeliveryFailure.UNREACHABLE
             return (yield from self._dead_letters.move_to_dead_letters(inbox, state, reason, result.error))
-        return self._defer_push(push, state, result, failures, now, failure_counts=failure_counts)[0]
+        return self._defer_push(push, state, result, failures, now, failure_counts=failure_counts).returning(None)
 
     def _defer_push(
         self,
@@ -147,24 +131,28 @@ class PushResultRecorder:
         now: int,
         *,
         failure_counts: bool,
-    ) -> tuple[WriteSet[None], int]:
-        """Schedule the next attempt; also returns its time."""
+    ) -> WriteSet[int]:
+        """Schedule the next attempt; returns its time."""
         # control: jitter-source
         attempts, bits = failures if failure_counts else push.attempt, self._randomness.bits(push_policy.jitter_bits())
         next_at = now + round(
             push_policy.retry_delay(state.kind, attempts, result, bits, self._limits, failure_counts=failure_counts)
             * SECOND
         )
+        workspace = self._org.active_workspace(push.workspace_id)
+        if workspace.limited_until is not None and workspace.is_limited(now):
+            next_at = workspace.limited_until
         is_busy = push_policy.is_busy_result(state.kind, result)
         push_columns = {"failures": failures, "next_at": next_at, "busy": int(is_busy), "noted_at": now}
         answer_columns = {"last_error": result.error, "answer": None, "answered_at": None}
         writes: list[Statement] = [
             save_claim(push.workspace_id, push.seq, push.attempt, now, None),
             ("save_push", {"workspace_id": push.workspace_id, "seq": push.seq, **push_columns, **answer_columns}),
-            ("wake_target", {"workspace_id": push.workspace_id, "due": next_at}),
+            ("schedule_push_check", {"workspace_id": push.workspace_id, "due": next_at}),
             *undo_delivery(push.workspace_id, push.seq),
+            *self._count_answer(push.workspace_id, state, None),
         ]
-        return WriteSet(None, writes, notify=(answer_key(push.activity_id), PUSHES_KEY)), next_at
+        return WriteSet(next_at, writes, notify=(answer_key(push.activity_id), PUSHES_KEY))
 
     def _record_answer(
         self,
@@ -176,17 +164,51 @@ class PushResultRecorder:
         reply: AgentReply = _NO_REPLY,
     ) -> CommandSteps[None]:
         now = self._clock.now()
-        written = yield from self._finish_push(push, state, inbox, now, ACKED, answer=answer)
-        inserted: InboxAnswer | None = None
-        if state.kind == KIND_USER and reply.parts:
+        written = yield from self._finish_push(push, state, inbox, now, DeliveryTick.ACKED, answer=answer)
+        asked = yield from self._find_asked_delegation(state, reply)
+        if asked is not None:
+            closed = yield from self._record_answer_to_delegator(push, obligation, asked, reply, now)
+            return written + closed
+        inserted: WriteSet[Activity] | None = None
+        if state.kind == MessageKind.USER and reply.parts:
             inserted = yield from self._insert_chat_message(state, reply, now)
-        elif obligation is not None and obligation.is_open and obligation.kind == KIND_PEER:
+        elif obligation is not None and obligation.is_open and obligation.kind == MessageKind.PEER:
             inserted = yield from self._reply_waiters.deliver_answer(obligation, reply)
         if inserted is not None:
-            add_changes(written, inserted.changes)
-        return add_changes(
-            written, self._close_obligation(obligation, reply, None if inserted is None else inserted.id, now)
-        )
+            written += inserted
+        row_id = None if inserted is None else inserted.result.id
+        return written + self._close_obligation(obligation, reply, row_id, now)
+
+    def _find_asked_delegation(
+        self, state: DeliveryState, reply: AgentReply
+    ) -> Generator[StepRequest, Any, tuple[DeliveryState, Obligation] | None]:
+        """Return the open delegation whose question this message has answered, if the agent has done more since.
+
+        The answer to a question has the context of the question, which is the delegation."""
+        if state.kind != MessageKind.PEER or state.context_id is None or reply.kind is ReplyKind.ACCEPTED:
+            return None
+        work = yield from find_open_obligation(state.workspace_id, state.source_id, state.context_id)
+        if work is None or work.kind != MessageKind.DELEGATION or work.activity_id != state.context_id:
+            return None
+        asked = yield from load_delivery_state(work.activity_id)
+        return (asked, work) if asked is not None and push_policy.is_asking(asked.answer or "{}") else None
+
+    def _record_answer_to_delegator(
+        self,
+        push: PushAttempt,
+        obligation: Obligation | None,
+        asked: tuple[DeliveryState, Obligation],
+        reply: AgentReply,
+        now: int,
+    ) -> CommandSteps[None]:
+        """Record what the agent answered to its delegator's answer: the end of the delegation, or another question."""
+        state, work = asked
+        workspace = self._org.active_workspace(push.workspace_id)
+        parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
+        written = yield from self._delegation_changes(push, state, work, reply, parts, now)
+        if obligation is not None and obligation.is_open:
+            written += self._ledger.close_answered(obligation, now, None)
+        return written
 
     def _finish_push(
         self,
@@ -203,40 +225,48 @@ class PushResultRecorder:
         """Finish the pushes of a message, with its agent's answer or the reason of the failure."""
         workspace_id, position = push.workspace_id, InboxPosition(state.seq, state.attempt, state.inbound_no)
         regular, requeued_positions = ([], [position]) if state.requeued else ([position], [])
-        _, writes = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
-        records, events = (
-            ([], []) if tick is None else record_ticks(workspace_id, tick, rules.to_ranges([position]), now, reason)
-        )
+        acked = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
+        ticks = WriteSet(None)
+        if tick is not None:
+            ticks = record_ticks(workspace_id, tick, rules.to_ranges([position]), now, reason)
         push_columns = {"failures": state.failures, "next_at": 0, "busy": 0, "noted_at": now}
         answer_columns = {"last_error": error or state.last_error, "answer": answer, "answered_at": answer and now}
         row = {"workspace_id": workspace_id, "seq": push.seq, **push_columns, **answer_columns}
-        writes += [*mark_dead_letters_handled(workspace_id, requeued_positions), *records, ("save_push", row)]
-        writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
+        handled_writes = mark_dead_letters_handled(workspace_id, requeued_positions)
+        writes = [*acked.writes, *handled_writes, *ticks.writes, ("save_push", row)]
+        writes += self._count_answer(workspace_id, state, answer)
+        writes.append(("schedule_push_check", {"workspace_id": workspace_id, "due": now}))
         notify = (
             answer_key(state.id),
             log_key(workspace_id),
             org_key(self._org.active_workspace(workspace_id).org_id),
             PUSHES_KEY,
         )
-        return WriteSet(None, writes, events if tick == ACKED else [], notify)
+        return WriteSet(None, writes, ticks.events if tick == DeliveryTick.ACKED else [], notify)
+
+    def _count_answer(self, workspace_id: str, state: DeliveryState, answer: str | None) -> list[Statement]:
+        """Return the statements that count a stored answer, instead of the one before."""
+        size = len((answer or "").encode()) - len((state.answer or "").encode())
+        org_id = self._org.active_workspace(workspace_id).org_id
+        return [count_bytes(org_id, workspace_id, bodies=size)] if size else []
 
     def _close_obligation(
         self, obligation: Obligation | None, reply: AgentReply, row_id: str | None, now: int
-    ) -> MessageChanges:
+    ) -> WriteSet[None]:
         """Return how the answer to a push changes the obligation.
 
         Text, data and files answer it, an error or a refusal declines it. An empty answer leaves it open: the agent has
         only accepted the message. `row_id`: the row of the answer, if it has one."""
         if obligation is None or not obligation.is_open or reply.kind is ReplyKind.ACCEPTED:
-            return MessageChanges([], [])
-        if obligation.kind == KIND_APPROVAL_REQUEST:  # a text is no decision; the approval's deadline continues
-            return MessageChanges([], [])
-        if obligation.kind == KIND_APPROVAL_DECISION and reply.parts:
+            return WriteSet(None)
+        if obligation.kind == MessageKind.APPROVAL_REQUEST:  # a text is no decision; the approval's deadline continues
+            return WriteSet(None)
+        if obligation.kind == MessageKind.APPROVAL_DECISION and reply.parts:
             if not reply.text:  # only text explains
-                return MessageChanges([], [])
-            domain_events = (ApprovalExplained(obligation.activity_id, obligation.seq, reply.text, now),)
-            return self._ledger.close_answered(obligation, now, None)._replace(domain_events=domain_events)
-        if reply.kind is ReplyKind.ANSWERED:
+                return WriteSet(None)
+            explained = ApprovalExplained(obligation.activity_id, obligation.seq, reply.text, now)
+            return self._ledger.close_answered(obligation, now, None) + WriteSet(None, domain_events=[explained])
+        if reply.kind in (ReplyKind.ANSWERED, ReplyKind.ASKED):
             return self._ledger.close_answered(obligation, now, row_id)
         return self._ledger.close_declined(obligation, now, reply.text, answer_id=row_id)
 
@@ -258,24 +288,24 @@ class PushResultRecorder:
             return (yield from self._record_answer(push, state, inbox, obligation, result.answer or "{}"))
         now, error = self._clock.now(), push_policy.failure_text(result)
         if reply is not None:
-            written = yield from self._finish_push(push, state, inbox, now, ACKED, answer=result.answer)
+            written = yield from self._finish_push(push, state, inbox, now, DeliveryTick.ACKED, answer=result.answer)
             workspace = self._org.active_workspace(push.workspace_id)
             parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
-            return add_changes(written, self._delegation_changes(push, state, obligation, reply, parts, now))
-        if result.code == UNSURE:
+            return written + (yield from self._delegation_changes(push, state, obligation, reply, parts, now))
+        if result.code == DeliveryFailure.UNSURE:
             written = yield from self._finish_push(push, state, inbox, now, None, error=error)
-            written.domain_events.append(PushOutcomeUnknown(state.id, error, now))
-            return written
+            return written + WriteSet(None, domain_events=[PushOutcomeUnknown(state.id, error, now)])
         is_counted = push_policy.counts_as_failure(state.kind, result, failure_counts=failure_counts)
         failures = state.failures + int(is_counted)
         if is_counted and failures >= push_policy.max_attempts(state.kind, result, self._limits):
-            written = yield from self._finish_push(push, state, inbox, now, DEAD, error=error, reason=result.code)
-            written.domain_events.append(DeliveryFailed(state.id, result.code, error, now))
-            return written
-        written, next_at = self._defer_push(push, state, result, failures, now, failure_counts=failure_counts)
+            written = yield from self._finish_push(
+                push, state, inbox, now, DeliveryTick.DEAD, error=error, reason=result.code
+            )
+            return written + WriteSet(None, domain_events=[DeliveryFailed(state.id, result.code, error, now)])
+        deferred = self._defer_push(push, state, result, failures, now, failure_counts=failure_counts)
         is_waiting = push_policy.is_busy_result(state.kind, result) or not failure_counts
-        written.domain_events.append(PushDeferred(state.id, is_waiting, error, next_at, now))
-        return written
+        domain_event = PushDeferred(state.id, is_waiting, error, deferred.result, now)
+        return deferred.returning(None) + WriteSet(None, domain_events=[domain_event])
 
     def _delegation_changes(
         self,
@@ -285,18 +315,20 @@ class PushResultRecorder:
         reply: AgentReply,
         parts: list[dict[str, Any]],
         now: int,
-    ) -> MessageChanges:
+    ) -> CommandSteps[None]:
         """Return the domain event for an agent's answer to a delegation, and the change of its obligation."""
         if reply.kind is ReplyKind.ACCEPTED:
-            return MessageChanges([], [], domain_events=(PushAccepted(state.id, now),))
-        is_open = obligation is not None and obligation.is_open
+            return WriteSet(None, domain_events=[PushAccepted(state.id, now)])
+        if reply.kind is ReplyKind.ASKED:
+            question = yield from self._reply_waiters.insert_question(state, parts)
+            return question + WriteSet(None, domain_events=[QuestionAsked(state.id, reply.text, now)])
+        is_open, closed = obligation is not None and obligation.is_open, WriteSet(None)
         if reply.kind is ReplyKind.ERROR:
-            closed = (
-                self._ledger.close_declined(obligation, now, reply.text)
-                if obligation is not None and is_open
-                else MessageChanges([], [])
+            if obligation is not None and is_open:
+                closed = self._ledger.close_declined(obligation, now, reply.text)
+            return closed + WriteSet(
+                None, domain_events=[DeliveryFailed(state.id, DeliveryFailure.AGENT_ERROR, reply.text, now)]
             )
-            return closed._replace(domain_events=(DeliveryFailed(state.id, AGENT_ERROR, reply.text, now),))
         answer = AnswerContent(
             id=self._ids.new(),
             sender=f"workspace:{push.workspace_id}",
@@ -307,44 +339,34 @@ class PushResultRecorder:
             context_id=state.context_id,
         )
         is_declined = reply.kind is ReplyKind.DECLINED
-        domain_event = MessageAnswered(state.id, answer, PUSH, declined=is_declined, acknowledged=True, at=now)
-        if obligation is None or not is_open:
-            return MessageChanges([], [], domain_events=(domain_event,))
-        if is_declined:
-            return self._ledger.close_declined(obligation, now, reply.text, answer_id=answer.id)._replace(
-                domain_events=(domain_event,)
-            )
-        return self._ledger.close_answered(obligation, now, answer.id)._replace(domain_events=(domain_event,))
+        domain_event = MessageAnswered(
+            state.id, answer, DeliveryMode.PUSH, declined=is_declined, acknowledged=True, at=now
+        )
+        if obligation is not None and is_open and is_declined:
+            closed = self._ledger.close_declined(obligation, now, reply.text, answer_id=answer.id)
+        elif obligation is not None and is_open:
+            closed = self._ledger.close_answered(obligation, now, answer.id)
+        return closed + WriteSet(None, domain_events=[domain_event])
 
-    def _insert_chat_message(
-        self, state: DeliveryState, reply: AgentReply, now: int
-    ) -> Generator[StepRequest, Any, InboxAnswer]:
+    def _insert_chat_message(self, state: DeliveryState, reply: AgentReply, now: int) -> CommandSteps[Activity]:
         """Insert an agent's answer to a person into their chat, as if the agent had written it there."""
         workspace, activity_id = self._org.active_workspace(state.workspace_id), self._ids.new()
         reply_parts = (_data_as_text(part) if part["kind"] == "data" else part for part in reply.parts)
         parts = yield from attachments.replace_forbidden_files(reply_parts, workspace.org_id, workspace.id)
         resolved = yield from attachments.resolve_files(parts, workspace.org_id, workspace.id)
-        body = rules.notice_body(activity_id, resolved.parts)
-        row = Activity(
-            id=activity_id,
-            org_id=workspace.org_id,
-            workspace_id=workspace.id,
-            seq=(yield NextNumber("last_seq", workspace.id)),
+        row = yield from sent_activity(
+            workspace.org_id,
+            workspace.id,
+            activity_id,
+            now,
+            rules.text_of(parts),
+            rules.notice_body(activity_id, resolved.parts),
+            link=ChainLink(state.id, 0, state.id),
+            method=ActivityMethod.NOTIFY,
             chat=1,
-            size=len(body),
-            activity_type=TYPE_SEND,
-            method=METHOD_NOTIFY,
-            source_id=workspace.id,
-            sender=f"workspace:{workspace.id}",
             context_id=state.context_id or activity_id,
-            created_at=now,
-            summary=truncate_line(rules.text_of(parts), _SUMMARY_LENGTH),
-            request_body=body.decode(),
-            root_id=state.id,
-            cause_id=state.id,
         )
-        written = insert_activity(None, row, "AGENT_MESSAGE", resolved.file_ids)
-        return InboxAnswer(row.id, MessageChanges(written.writes, written.events, written.notify))
+        return insert_activity(row, resolved.file_ids, event_name="AGENT_MESSAGE")
 
 
 def _data_as_text(part: dict[str, Any]) -> dict[str, Any]:

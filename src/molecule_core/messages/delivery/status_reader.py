@@ -6,25 +6,22 @@ from collections.abc import Callable, Sequence
 
 from msgspec import UNSET, Raw
 
-from molecule_core.common.clock import Clock, to_rfc3339, yield_to_others
+from molecule_core.common.clock import Clock, to_optional_rfc3339, to_rfc3339, yield_to_others
 from molecule_core.common.errors import CursorNotFound, NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.delivery import push_policy
-from molecule_core.messages.delivery_state import DeadLetter, DeliveryNote, DeliveryState
-from molecule_core.messages.model import (
-    ACKED,
-    ANSWERED,
-    ANSWERED_OUTSIDE,
-    DECLINED,
-    DELIVERED,
-    DISCARDED,
-    EXPIRED,
-    OVERDUE,
-    InboxState,
+from molecule_core.messages.delivery_state import (
+    DeadLetter,
+    DeadLetterState,
+    DeliveryFailure,
+    DeliveryNote,
+    DeliveryState,
+    DeliveryTick,
 )
-from molecule_core.messages.obligations.model import Obligation
-from molecule_core.org.model import PUSH, Workspace, WorkspaceStatus
+from molecule_core.messages.inbox.acks import read_inbox
+from molecule_core.messages.obligations.model import Obligation, ObligationState
+from molecule_core.org.model import Workspace, WorkspaceStatus
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import answer_key
@@ -45,19 +42,21 @@ from molecule_core.wire.schemas.obligations import ObligationPage, ObligationRow
 _NEWEST = (1 << 62) - 1
 # Inboxes per batch: a large organisation must not block other work for long.
 _INBOX_BATCH = 200
+# Statuses in which nothing is delivered, and what the delivery log says of them.
+_HOLDING_STATUSES = {WorkspaceStatus.PAUSED: "paused", WorkspaceStatus.REMOVED: "removed"}
 _ANY_STATE: dict[str, object] = {"state": None, "overdue": None, "outside": None, "unanswered": 0}
 _STATE_FILTERS: dict[str, dict[str, object]] = {
-    "open": {**_ANY_STATE, "state": "open"},
-    "unanswered": {**_ANY_STATE, "state": "open", "unanswered": 1},
-    OVERDUE: {**_ANY_STATE, "state": "open", "overdue": 1},
-    ANSWERED_OUTSIDE: {**_ANY_STATE, "state": "open", "overdue": 0, "outside": 1},
-    ANSWERED: {**_ANY_STATE, "state": ANSWERED},
-    DECLINED: {**_ANY_STATE, "state": DECLINED},
+    ObligationState.OPEN: {**_ANY_STATE, "state": ObligationState.OPEN},
+    "unanswered": {**_ANY_STATE, "state": ObligationState.OPEN, "unanswered": 1},
+    ObligationState.OVERDUE: {**_ANY_STATE, "state": ObligationState.OPEN, "overdue": 1},
+    ObligationState.ANSWERED_OUTSIDE: {**_ANY_STATE, "state": ObligationState.OPEN, "overdue": 0, "outside": 1},
+    ObligationState.ANSWERED: {**_ANY_STATE, "state": ObligationState.ANSWERED},
+    ObligationState.DECLINED: {**_ANY_STATE, "state": ObligationState.DECLINED},
     "all": _ANY_STATE,
 }
 OBLIGATION_STATES = tuple(_STATE_FILTERS)
 """Filters of a workspace's obligations."""
-ORG_OBLIGATION_STATES = ("unanswered", OVERDUE, ANSWERED_OUTSIDE)
+ORG_OBLIGATION_STATES = ("unanswered", ObligationState.OVERDUE, ObligationState.ANSWERED_OUTSIDE)
 """Filters of an organisation's obligations, which a person should look at."""
 
 
@@ -101,19 +100,20 @@ class DeliveryStatusReader:
     async def _load_notes(self, state: DeliveryState) -> list[DeliveryNote]:
         most = {"widest": rules.MAX_RANGE_WIDTH, "most": rules.MAX_DELIVERIES}
         rows = await self._store.rows(
-            "handovers_of", {"workspace_id": state.workspace_id, "no": state.inbound_no, **most}
+            "deliveries_of", {"workspace_id": state.workspace_id, "no": state.inbound_no, **most}
         )
         return rules.timeline(state, [DeliveryNote(*row) for row in rows])
 
     async def _stuck_reason(self, state: DeliveryState) -> str | None:
-        workspace, now = self._org.active_workspace(state.workspace_id), self._clock.now()
-        if state.is_dead or state.is_acked or (state.is_leased(now) and workspace.status is not WorkspaceStatus.PAUSED):
+        workspace, now = self._org.workspace(state.workspace_id), self._clock.now()
+        holding = None if workspace is None else _holding_reason(workspace, now)
+        if workspace is None or state.is_dead or state.is_acked or (state.is_leased(now) and holding is None):
             return None
-        if workspace.status is WorkspaceStatus.PAUSED:
-            return "paused"
+        if holding is not None:
+            return holding
         offline = rules.offline_since(workspace, self._org.last_heartbeat(workspace.id))
         since = None if offline is None else f"offline since {to_rfc3339(offline)}"
-        if workspace.delivery_mode != PUSH:
+        if not workspace.uses_push:
             return since or "polls only"
         open_until = self._circuit_open_until(workspace.id)
         if open_until is not None:
@@ -141,8 +141,8 @@ class DeliveryStatusReader:
     async def queue_status(self, state: DeliveryState) -> QueueStatus:
         """Return the queue status of a message."""
         notes, now = await self._load_notes(state), self._clock.now()
-        delivered = [each.at for each in notes if each.tick == DELIVERED]
-        acked = [each.at for each in notes if each.tick == ACKED]
+        delivered = [each.at for each in notes if each.tick in (DeliveryTick.IN_INBOX, DeliveryTick.DELIVERED)]
+        acked = [each.at for each in notes if each.tick == DeliveryTick.ACKED]
         last_error = state.dead_detail if state.is_dead else state.last_error
         if state.answer is not None:
             last_error = push_policy.answer_error_text(state.answer) or last_error
@@ -165,23 +165,23 @@ class DeliveryStatusReader:
     async def wait_for_outcome(self, workspace_id: str, activity_id: str, seconds: float) -> DeliveryState | None:
         """Wait for the outcome of a push: answered, dead, or deferred; None after `seconds`."""
 
-        async def look() -> Poll[DeliveryState]:
+        async def poll_outcome() -> Poll[DeliveryState]:
             state = await self.get_state(workspace_id, activity_id)
             is_final = state.answer is not None or state.is_dead or state.next_at > 0 or await self._is_blocked(state)
             return Poll(state if is_final else None)
 
-        return await self._wakeups.wait_until(answer_key(activity_id), look, seconds)
+        return await self._wakeups.wait_until(answer_key(activity_id), poll_outcome, seconds)
 
     async def _is_blocked(self, state: DeliveryState) -> bool:
         """Return whether a push will not start soon: the agent accepts none now, or is at capacity."""
         workspace, now = self._org.active_workspace(state.workspace_id), self._clock.now()
-        if state.is_acked or workspace.delivery_mode != PUSH or workspace.status is WorkspaceStatus.PAUSED:
+        if state.is_acked or not workspace.uses_push or workspace.holds_mail(now):
             return True
         if state.attempt > 0 and state.is_leased(now):
             return False
         if self._circuit_open_until(workspace.id) is not None:
             return True
-        inbox = await self._load_inbox(workspace.id)
+        inbox = await read_inbox(self._store, workspace.id)
         ahead = state.inbound_no - 1 - inbox.acked_no - inbox.acked_above
         heartbeat = self._org.last_heartbeat(workspace.id)
         return max(ahead, heartbeat.active_tasks) >= workspace.max_concurrent_tasks
@@ -189,12 +189,8 @@ class DeliveryStatusReader:
     async def inbox_depth(self, workspace_id: str) -> int:
         """Return the number of unacknowledged messages of an inbox."""
         rows = await self._store.rows("last_inbound", {"key": workspace_id})
-        inbox = await self._load_inbox(workspace_id)
+        inbox = await read_inbox(self._store, workspace_id)
         return max(0, (rows[0][0] if rows else 0) - inbox.acked_no - inbox.acked_above + inbox.requeued)
-
-    async def _load_inbox(self, workspace_id: str) -> InboxState:
-        rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
-        return InboxState(*rows[0]) if rows else InboxState()
 
     # -- dead letters --------------------------------------------------------------------------------------------------
 
@@ -205,7 +201,7 @@ class DeliveryStatusReader:
         page: dict[str, object] = {"org_id": org_id, "workspace_id": workspace_id, "count": count + 1}
         position = (None, None)
         if before is not None:
-            positions = await self._store.rows("dead_letter_place", {"activity_id": before, "org_id": org_id})
+            positions = await self._store.rows("position_of_dead_letter", {"activity_id": before, "org_id": org_id})
             if not positions:
                 raise CursorNotFound(name="before")
             position = (positions[0][0], positions[0][1])
@@ -218,7 +214,8 @@ class DeliveryStatusReader:
     async def list_stale_inboxes(self, org_id: str) -> StaleInboxPage:
         """List workspaces with mail that no agent picks up, longest waiting first.
 
-        Obligations only start at delivery; this finds undelivered mail. Each call reads everything anew."""
+        Obligations only start at delivery; this finds undelivered mail. A limited workspace is left out: its mail waits
+        until a known time. Each call reads everything anew."""
         workspaces, found = list(self._org.workspaces(org_id)), list[tuple[int, str, StaleInboxRow]]()
         for first in range(0, len(workspaces), _INBOX_BATCH):
             found += await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
@@ -227,8 +224,19 @@ class DeliveryStatusReader:
         most = self._limits.untaken_rows
         return StaleInboxPage(rows[:most], reached_end=len(rows) <= most)
 
+    async def count_unclaimed(self, workspace_ids: Sequence[str]) -> int:
+        """Count the requests of these inboxes that no agent picks up, each inbox up to `unread_count`."""
+        workspaces = [found for each in workspace_ids if (found := self._org.workspace(each)) and not found.removed]
+        count = 0
+        for first in range(0, len(workspaces), _INBOX_BATCH):
+            rows = await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
+            count += sum(row.waiting for *_, row in rows)
+            await yield_to_others()
+        return count
+
     async def _load_stale_inboxes(self, workspaces: list[Workspace]) -> list[tuple[int, str, StaleInboxRow]]:
         now, most = self._clock.now(), self._limits.unread_count
+        workspaces = [each for each in workspaces if not each.is_limited(now)]
         before = [
             rules.stale_cutoff(workspace, self._org.last_heartbeat(workspace.id), now, self._limits)
             for workspace in workspaces
@@ -244,7 +252,7 @@ class DeliveryStatusReader:
             for workspace, at in zip(workspaces, before, strict=True)
         ]
         rows = list[tuple[int, str, StaleInboxRow]]()
-        found = await self._store.rows_of_each("untaken_mail", queries)
+        found = await self._store.rows_of_each("unclaimed_requests", queries)
         for workspace, at, ((count, since),) in zip(workspaces, before, found, strict=True):
             if since is not None and since <= at:
                 counted = min(count, most), count > most
@@ -271,7 +279,7 @@ class DeliveryStatusReader:
 
     async def _cursor_position(self, before: str, *, workspace_id: str | None = None, org_id: str | None = None) -> int:
         """Return the position of an obligation in its workspace, or the time when it opened."""
-        rows = await self._store.rows("obligation_place", {"activity_id": before})
+        rows = await self._store.rows("position_of_obligation", {"activity_id": before})
         if not rows or (rows[0][3] != org_id if workspace_id is None else rows[0][2] != workspace_id):
             raise CursorNotFound(name="before")
         return int(rows[0][0] if workspace_id is None else rows[0][1])
@@ -295,11 +303,11 @@ class DeliveryStatusReader:
             state=obligation.display_state,
             handle=obligation.handle,
             handed_at=to_rfc3339(obligation.handed_at),
-            due_at=_format_time(obligation.due_at),
-            reminded_at=_format_time(obligation.reminded_at or None),
-            overdue_at=_format_time(obligation.overdue_at),
-            outside_at=_format_time(obligation.outside_at),
-            closed_at=_format_time(obligation.closed_at),
+            due_at=to_optional_rfc3339(obligation.due_at),
+            reminded_at=to_optional_rfc3339(obligation.reminded_at or None),
+            overdue_at=to_optional_rfc3339(obligation.overdue_at),
+            outside_at=to_optional_rfc3339(obligation.outside_at),
+            closed_at=to_optional_rfc3339(obligation.closed_at),
             answer_id=obligation.answer_id,
             reason=obligation.reason,
             draft=obligation.draft if obligation.is_open else None,
@@ -329,13 +337,20 @@ class DeliveryStatusReader:
         )
 
 
-def _format_time(at: int | None) -> str | None:
-    return None if at is None else to_rfc3339(at)
+def _holding_reason(workspace: Workspace, now: int) -> str | None:
+    """Return why nothing is delivered to a workspace now, whatever its agent does; None if nothing holds its mail."""
+    if workspace.is_limited(now) and not workspace.removed:
+        return f"limited until {to_optional_rfc3339(workspace.limited_until)}"
+    return _HOLDING_STATUSES.get(workspace.status)
 
 
 def _queue_state(state: DeliveryState, now: int) -> str:
     if state.is_dead:
-        return "dropped" if state.dead_reason == EXPIRED or state.dead_state == DISCARDED else "failed"
+        return (
+            "dropped"
+            if state.dead_reason == DeliveryFailure.EXPIRED or state.dead_state == DeadLetterState.DISCARDED
+            else "failed"
+        )
     if state.is_acked:
         return "failed" if state.answer is not None and push_policy.answer_error_text(state.answer) else "completed"
     return "dispatched" if state.is_leased(now) else "queued"

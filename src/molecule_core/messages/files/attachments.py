@@ -78,8 +78,6 @@ def parse_file_uri(uri: Any) -> FileReference | None:
 
 def file_keys(parts: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
     """Return the keys of a command that mentions files, so that they are not deleted at the same moment."""
-    if _is_text_only(parts):
-        return ()
     found = (parse_file_uri(part["file"].get("uri")) for part in parts if part["kind"] == "file")
     return tuple(dict.fromkeys(("file", each.id) for each in found if each is not None))
 
@@ -99,7 +97,7 @@ def resolve_files(
 
     For foreign files, only the name is sanitized. Raises InvalidMessage for files that the sender may not read. (An
     absolute URL stays data then, even if it looks like one of ours.)"""
-    if _is_text_only(parts):
+    if all(part["kind"] != "file" for part in parts):
         return ResolvedParts(parts, [])
     resolved, file_ids = list[dict[str, Any]](), list[str]()
     for part in parts:
@@ -114,7 +112,7 @@ def resolve_files(
             file_ids.append(file.id)
         elif reference is not None and not reference.is_absolute:
             uri = str(content["uri"])[:_MAX_URI_SHOWN]
-            raise InvalidMessage(reason=f"there is no file {uri} that you may send; upload it first")
+            raise InvalidMessage(reason=f"the file {uri} was not found, or you have no access to it. Upload it first.")
         else:
             metadata = {"name": display_file_name(content["name"])} if isinstance(content.get("name"), str) else {}
         resolved.append({**part, "file": {**content, **metadata}})
@@ -134,11 +132,6 @@ def replace_forbidden_files(
         else:
             allowed.append(part)
     return allowed
-
-
-def _is_text_only(parts: list[dict[str, Any]]) -> bool:
-    """Return whether a message is a single text, the most common case, which needs no lookup."""
-    return len(parts) == 1 and parts[0]["kind"] == "text"
 
 
 def _load_file(

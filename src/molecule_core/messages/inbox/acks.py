@@ -8,23 +8,14 @@ from msgspec.structs import asdict, replace
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import NotFound
 from molecule_core.messages import rules
-from molecule_core.messages.delivery_log import Statement, record_ticks
-from molecule_core.messages.delivery_state import DeliveryState
-from molecule_core.messages.model import (
-    ACKED,
-    HANDLED,
-    TYPE_RECEIVE,
-    ActivityFilters,
-    InboxClaim,
-    InboxPosition,
-    InboxRange,
-    InboxState,
-)
+from molecule_core.messages.delivery_log import record_ticks
+from molecule_core.messages.delivery_state import DeadLetterState, DeliveryState, DeliveryTick
+from molecule_core.messages.model import ActivityFilters, InboxClaim, InboxPosition, InboxRange, InboxState
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, T, WriteSet
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, Statement, StepRequest, Store, T, WriteSet
 from molecule_core.store.journal import org_key
+from molecule_core.wire.schemas.activity import ActivityType
 
 # Rows per read while the ack floor advances.
 _FLOOR_BATCH = 256
@@ -45,7 +36,7 @@ class InboxAcks:
         Includes requeued dead letters that were delivered with at most this attempt. An attempt that never happened
         counts as the last one that did."""
         return await self._store.run(
-            self._inbox_command(workspace_id, lambda: self._decide_ack_up_to(workspace_id, seq, attempt))
+            self.inbox_command(workspace_id, lambda: self._decide_ack_up_to(workspace_id, seq, attempt))
         )
 
     def _decide_ack_up_to(self, workspace_id: str, seq: int, attempt: int | None) -> CommandSteps[int]:
@@ -64,8 +55,8 @@ class InboxAcks:
 
         requeued_positions = yield from find_requeued(workspace_id, inbox, is_covered)
         if seq <= inbox.acked_seq:
-            return (yield from self._ack_positions(workspace_id, inbox, [], requeued_positions, released=released))
-        rows = yield ReadQuery("handouts_upto", {"workspace_id": workspace_id, "seq": seq})
+            return (yield from self.ack_positions(workspace_id, inbox, [], requeued_positions, released=released))
+        rows = yield ReadQuery("claims_upto", {"workspace_id": workspace_id, "seq": seq})
         claims = [InboxClaim(*row) for row in rows if row[0] > inbox.acked_seq]
         if attempt is not None:
             for each in claims:
@@ -86,7 +77,7 @@ class InboxAcks:
             released += [each.seq for each in claims if not each.requeued and each.is_released(now)]
         span = InboxRange(*bounds)
         return (
-            yield from self._ack_positions(
+            yield from self.ack_positions(
                 workspace_id, updated_inbox, [], requeued_positions, span, was_claimed=was_claimed, released=released
             )
         )
@@ -97,7 +88,7 @@ class InboxAcks:
         Raises NotFound, AttemptRequired, StaleAttempt, InvalidField."""
 
         def decide() -> CommandSteps[int]:
-            positions = yield ReadQuery("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+            positions = yield ReadQuery("position_of_activity", {"id": activity_id, "workspace_id": workspace_id})
             if not positions or positions[0][1] is None:
                 raise NotFound(what="message")
             inbox, claim, is_handled = yield from load_inbox_entry(workspace_id, positions[0][0])
@@ -106,28 +97,42 @@ class InboxAcks:
             rules.check_exact_attempt(claim, attempt)
             return (yield from self._ack_single(workspace_id, inbox, claim, *positions[0][:2]))
 
-        return await self._store.run(self._inbox_command(workspace_id, decide))
+        return await self._store.run(self.inbox_command(workspace_id, decide))
 
     def ack_answered(self, workspace_id: str, seq: int, inbound_no: int) -> CommandSteps[int]:
-        """Acknowledge an answered message, whatever its attempt. A running push records its own outcome."""
+        """Acknowledge an answered message, whatever its attempt. A running push records its own outcome.
+
+        Emits no delivery of a delegation: the answer ends it in the same command."""
         inbox, claim, is_handled = yield from load_inbox_entry(workspace_id, seq)
         is_pushed = claim is not None and claim.lease_until > self._clock.now()
-        if is_handled or (is_pushed and self._org.active_workspace(workspace_id).delivery_mode == PUSH):
+        if is_handled or (is_pushed and self._org.active_workspace(workspace_id).uses_push):
             return WriteSet(inbox.acked_seq)
-        return (yield from self._ack_single(workspace_id, inbox, claim, seq, inbound_no))
+        acked = yield from self._ack_single(workspace_id, inbox, claim, seq, inbound_no, is_answered=True)
+        return replace(acked, domain_events=())
 
     def _ack_single(
-        self, workspace_id: str, inbox: InboxState, claim: InboxClaim | None, seq: int, inbound_no: int
+        self,
+        workspace_id: str,
+        inbox: InboxState,
+        claim: InboxClaim | None,
+        seq: int,
+        inbound_no: int,
+        *,
+        is_answered: bool = False,
     ) -> CommandSteps[int]:
         position = InboxPosition(seq, claim.attempt if claim else 0, inbound_no)
         regular, requeued_positions = ([], [position]) if claim is not None and claim.requeued else ([position], [])
         released = [seq] if claim is not None and claim.is_released(self._clock.now()) else []
-        return (yield from self._ack_positions(workspace_id, inbox, regular, requeued_positions, released=released))
+        return (
+            yield from self.ack_positions(
+                workspace_id, inbox, regular, requeued_positions, released=released, opens_obligations=not is_answered
+            )
+        )
 
     async def ack_cursor(self, workspace_id: str, seq: int, filters: ActivityFilters) -> int:
         """Acknowledge everything up to a cursor that matches the filters of a client without claims."""
-        inbox = await self._load_inbox(workspace_id)
-        excludes_inbox = filters.activity_type not in (None, TYPE_RECEIVE)
+        inbox = await read_inbox(self._store, workspace_id)
+        excludes_inbox = filters.activity_type not in (None, ActivityType.RECEIVE)
         if inbox.acked_seq >= seq or excludes_inbox:
             return inbox.acked_seq
         if filters.is_whole_inbox:
@@ -141,11 +146,11 @@ class InboxAcks:
             released = [
                 each.seq for each, row in zip(positions, open_rows, strict=True) if each.attempt and row[-1] <= now
             ]
-            return (yield from self._ack_positions(workspace_id, inbox, positions, [], released=released))
+            return (yield from self.ack_positions(workspace_id, inbox, positions, [], released=released))
 
-        return await self._store.run(self._inbox_command(workspace_id, decide))
+        return await self._store.run(self.inbox_command(workspace_id, decide))
 
-    def _ack_positions(
+    def ack_positions(
         self,
         workspace_id: str,
         inbox: InboxState,
@@ -155,11 +160,13 @@ class InboxAcks:
         *,
         was_claimed: bool = True,
         released: Iterable[int] = (),
+        opens_obligations: bool = True,
     ) -> CommandSteps[int]:
         """Acknowledge single rows, and the range below a floor that has already advanced (`acked_range`).
 
-        Rows that were not claimed before count as delivered without a claim: their obligations open now. The same holds
-        for claimed rows in `released`: after a release, no timer watches for the answer."""
+        Rows that were not claimed before count as delivered without a claim: their obligations open now, unless the
+        same command answers them. The same holds for claimed rows in `released`: after a release, no timer watches for
+        the answer."""
         now, workspace = self._clock.now(), self._org.active_workspace(workspace_id)
         spans = [
             *rules.to_ranges(regular),
@@ -172,25 +179,23 @@ class InboxAcks:
         ranges = [(seq - 1, seq) for seq in unclaimed]
         if acked_range is not None and not was_claimed:
             ranges.append((acked_range.first.seq - 1, acked_range.last.seq))
-        obligation_changes, domain_events = (
-            self._ledger.open_for_ranges(workspace, ranges, now),
-            (yield from self._ledger.delegation_events(workspace, ranges, now)),
+        opened = self._ledger.open_for_ranges(workspace, ranges if opens_obligations else [], now)
+        domain_events = yield from self._ledger.delegation_events(workspace, ranges, now)
+        acked = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
+        ticks = record_ticks(
+            workspace_id,
+            DeliveryTick.ACKED,
+            [span for span in spans if span.first.inbound_no <= span.last.inbound_no],
+            now,
         )
-        floor, writes = yield from ack_rows(workspace_id, inbox, regular, requeued_positions, now)
-        records, events = record_ticks(
-            workspace_id, ACKED, [span for span in spans if span.first.inbound_no <= span.last.inbound_no], now
-        )
-        writes += [*mark_dead_letters_handled(workspace_id, requeued_positions), *records, *obligation_changes.writes]
-        notify = (org_key(workspace.org_id), *obligation_changes.notify)
-        return WriteSet(
-            floor.acked_seq, writes, events, notify, obligation_changes.after_commit, domain_events=[*domain_events]
-        )  # control: ack-kept
+        writes = [*acked.writes, *mark_dead_letters_handled(workspace_id, requeued_positions)]
+        floor, notify = acked.result.acked_seq, (org_key(workspace.org_id),)
+        # control: ack-kept
+        return WriteSet(floor, writes, notify=notify, domain_events=domain_events) + ticks + opened
 
-    async def _load_inbox(self, workspace_id: str) -> InboxState:
-        rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
-        return InboxState(*rows[0]) if rows else InboxState()
+    def inbox_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
+        """Build a command on the inbox of a workspace that must still be active when it is decided."""
 
-    def _inbox_command(self, workspace_id: str, decide: Callable[[], CommandSteps[T]]) -> Command[T]:
         def decide_if_active() -> CommandSteps[T]:
             self._org.active_workspace(
                 workspace_id
@@ -214,6 +219,12 @@ def load_inbox(workspace_id: str) -> Generator[StepRequest, Any, InboxState]:
     return InboxState(*rows[0]) if rows else InboxState()
 
 
+async def read_inbox(store: Store, workspace_id: str) -> InboxState:
+    """Read the state of an inbox outside a command."""
+    rows = await store.rows("inbox_state", {"workspace_id": workspace_id})
+    return InboxState(*rows[0]) if rows else InboxState()
+
+
 def load_delivery_state(activity_id: str) -> Generator[StepRequest, Any, DeliveryState | None]:
     """Read the delivery state of a message."""
     rows = yield ReadQuery("message_state", {"id": activity_id})
@@ -225,7 +236,7 @@ def load_inbox_entry(
 ) -> Generator[StepRequest, Any, tuple[InboxState, InboxClaim | None, bool]]:
     """Read an inbox, the claim of one of its rows, and whether that row is acknowledged."""
     inbox = yield from load_inbox(workspace_id)
-    records = yield ReadQuery("handout", {"workspace_id": workspace_id, "seq": seq})
+    records = yield ReadQuery("claim_of_row", {"workspace_id": workspace_id, "seq": seq})
     claim = InboxClaim(*records[0]) if records else None
     is_passed = seq <= inbox.acked_seq or (claim is not None and claim.acked_at is not None)
     return inbox, claim, is_passed and not (claim is not None and claim.requeued)
@@ -237,7 +248,7 @@ def find_requeued(
     """Return the selected ones of the requeued dead letters."""
     if not inbox.requeued:
         return []
-    rows = yield ReadQuery("requeued_handouts", {"workspace_id": workspace_id})
+    rows = yield ReadQuery("all_requeued_rows", {"workspace_id": workspace_id})
     return [InboxPosition(row[0], row[1], row[-1]) for row in rows if is_selected(InboxClaim(*row[:-1]))]
 
 
@@ -247,7 +258,7 @@ def ack_rows(
     regular: list[InboxPosition],
     requeued_positions: list[InboxPosition],
     now: int,
-) -> Generator[StepRequest, Any, tuple[InboxState, list[Statement]]]:
+) -> CommandSteps[InboxState]:
     """Acknowledge single rows and advance the ack floor if a gap closed.
 
     `requeued_positions`: rows that are requeued dead letters."""
@@ -256,13 +267,13 @@ def ack_rows(
     floor = yield from _advance_floor(workspace_id, updated_inbox, frozenset(each.seq for each in regular))
     row = {"workspace_id": workspace_id}
     requeued_writes: list[Statement] = [
-        ("settle_handout", {**row, "seq": each.seq, "now": now}) for each in requeued_positions
+        ("ack_requeued_row", {**row, "seq": each.seq, "now": now}) for each in requeued_positions
     ]
     claim_writes = [
         save_claim(workspace_id, each.seq, each.attempt, 0, now) for each in regular if each.seq > floor.acked_seq
     ]
-    forget_write: Statement = ("forget_handouts", {**row, "seq": floor.acked_seq})
-    return floor, [*requeued_writes, save_inbox(workspace_id, floor), forget_write, *claim_writes]
+    forget_write: Statement = ("forget_acknowledged_claims", {**row, "seq": floor.acked_seq})
+    return WriteSet(floor, [*requeued_writes, save_inbox(workspace_id, floor), forget_write, *claim_writes])
 
 
 def _advance_floor(
@@ -271,7 +282,7 @@ def _advance_floor(
     """Advance the ack floor over all rows that are acknowledged without a gap."""
     while inbox.acked_above > 0:
         query = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "count": _FLOOR_BATCH}
-        rows = yield ReadQuery("handled_behind", query)
+        rows = yield ReadQuery("rows_above_ack_floor", query)
         inbox, absorbed = rules.advance_floor(inbox, [(seq, bool(acked) or seq in just_acked) for seq, acked in rows])
         if absorbed < _FLOOR_BATCH:
             break
@@ -284,12 +295,18 @@ def save_inbox(workspace_id: str, inbox: InboxState) -> Statement:
 
 
 def save_claim(workspace_id: str, seq: int, attempt: int, lease_until: int, acked_at: int | None) -> Statement:
-    """Return the statement that stores a claim or an ack of one row."""
+    """Return the statement that stores the end of a claim, or an ack, of one row."""
     row = {"seq": seq, "attempt": attempt, "lease_until": lease_until, "acked_at": acked_at}
-    return "save_handout", {"workspace_id": workspace_id, **row}
+    return "save_claim", {"workspace_id": workspace_id, **row}
+
+
+def claim_row(workspace_id: str, seq: int, attempt: int, lease_until: int, *, unread: bool = False) -> Statement:
+    """Return the statement that stores the claim of one row. `unread`: its model has yet to read it."""
+    row = {"seq": seq, "attempt": attempt, "lease_until": lease_until, "unread": int(unread)}
+    return "claim_row", {"workspace_id": workspace_id, **row}
 
 
 def mark_dead_letters_handled(workspace_id: str, requeued_positions: Iterable[InboxPosition]) -> list[Statement]:
     """Return the statements that mark requeued dead letters as handled."""
-    row = {"workspace_id": workspace_id, "state": HANDLED}
+    row = {"workspace_id": workspace_id, "state": DeadLetterState.HANDLED}
     return [("set_dead_letter", {**row, "seq": each.seq}) for each in requeued_positions]

@@ -2,7 +2,8 @@
 
 Called by the API; calls acks, the obligation ledger and the reader."""
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -11,29 +12,22 @@ from molecule_core.common import crash_points
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.delivery_log import Statement, record_ticks
-from molecule_core.messages.inbox.acks import InboxAcks, find_requeued, load_inbox, save_claim
-from molecule_core.messages.model import (
-    DELIVERED,
-    INTENT_REQUEST,
-    ActivityFilters,
-    ActivityPageRow,
-    InboxClaim,
-    InboxPosition,
-    InboxState,
-)
+from molecule_core.messages.delivery_log import record_ticks
+from molecule_core.messages.delivery_state import DeliveryTick
+from molecule_core.messages.inbox.acks import InboxAcks, claim_row, find_requeued, load_inbox, read_inbox
+from molecule_core.messages.model import ActivityFilters, ActivityPageRow, InboxClaim, InboxPosition, InboxState
 from molecule_core.messages.obligations.instructions import InstructionOptions
 from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.reader import MessageReader, split_requeued_page
-from molecule_core.org.model import WorkspaceStatus
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Store, WriteSet
+from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Statement, Store, WriteSet
 from molecule_core.store.journal import log_key, org_key
 from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.schemas.activity import Intent
 
 
-class InboxClaims(InboxAcks):
-    """Claims and delivers inbox messages."""
+class InboxClaims:
+    """Claims and delivers inbox messages. `acks` acknowledges them."""
 
     def __init__(
         self,
@@ -46,10 +40,16 @@ class InboxClaims(InboxAcks):
         clock: Clock,
         limits: Limits,
     ) -> None:
-        super().__init__(store, org, ledger, clock=clock)
+        self._store = store
+        self._org = org
         self._wakeups = wakeups
         self._reader = reader
+        self._ledger = ledger
+        self._clock = clock
         self._limits = limits
+        self._ended_waits = Counter[str]()
+        """How often the waiting claims of each workspace were ended."""
+        self.acks = InboxAcks(store, org, ledger, clock=clock)
 
     # -- claims --------------------------------------------------------------------------------------------------------
 
@@ -61,43 +61,75 @@ class InboxClaims(InboxAcks):
         count: int,
         wait: float = 0,
         options: InstructionOptions | None = None,
+        reports_read: bool = False,
     ) -> list[ActivityPageRow]:
         """Claim unclaimed, unacknowledged messages, oldest first, waiting up to `wait` seconds for a first one.
 
         A message that is not acknowledged within the lease is delivered again with the next attempt. `options`: how to
-        attach instructions; None: attach none."""
-        decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options)
+        attach instructions; None: attach none. `reports_read`: the claimer reports when its model reads a message; it
+        counts as delivered only then."""
+        decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options, reports_read)
+        ended_before = self._ended_waits[workspace_id]
 
-        async def look() -> Poll[list[ActivityPageRow]]:
-            workspace = self._org.active_workspace(workspace_id)  # it may have been removed during the wait
-            if workspace.status is WorkspaceStatus.PAUSED or await self._is_fully_acked(workspace_id):
+        async def try_claim() -> Poll[list[ActivityPageRow]]:
+            if self._ended_waits[workspace_id] != ended_before:
+                return Poll([])
+            if self._holds_mail(workspace_id) or await self._is_fully_acked(workspace_id):
                 return Poll(None)
-            rows = await self._store.run(self._inbox_command(workspace_id, decide))
+            rows = await self._store.run(self.acks.inbox_command(workspace_id, decide))
             crash_points.mark_reached("claim.decided")
             return Poll(rows or None, next_poll_in=None if rows else await self._seconds_to_lease_end(workspace_id))
 
         if wait <= 0:
-            return (await look()).result or []
-        return await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []  # control: mail-wait
+            return (await try_claim()).result or []
+        return await self._wakeups.wait_until(log_key(workspace_id), try_claim, wait) or []  # control: mail-wait
+
+    async def mark_read(self, workspace_id: str, claims: Mapping[str, int]) -> int:
+        """Record that the model of an agent has read claimed messages (attempts by id); returns how many were unread.
+
+        Claims of other attempts and acknowledged messages are skipped."""
+
+        def decide() -> CommandSteps[int]:
+            queries = [
+                ReadQuery("unread_claim", {"workspace_id": workspace_id, "id": id_, "attempt": attempt})
+                for id_, attempt in claims.items()
+            ]
+            found = yield RequestBatch(queries)
+            positions = sorted(InboxPosition(*row) for rows in found for row in rows)
+            if not positions:
+                return WriteSet(0)
+            writes: list[Statement] = [
+                ("mark_claim_read", {"workspace_id": workspace_id, "seq": each.seq}) for each in positions
+            ]
+            notify = (org_key(self._org.active_workspace(workspace_id).org_id),)
+            ticks = record_ticks(workspace_id, DeliveryTick.DELIVERED, rules.to_ranges(positions), self._clock.now())
+            return WriteSet(len(positions), writes, notify=notify) + ticks
+
+        return await self._store.run(self.acks.inbox_command(workspace_id, decide))
+
+    def end_waits(self, workspace_id: str) -> None:
+        """End the claims of a workspace that wait in this process; those of other processes end with their time."""
+        self._ended_waits[workspace_id] += 1
+        self._wakeups.notify((log_key(workspace_id),))
 
     async def _is_fully_acked(self, workspace_id: str) -> bool:
         """Return whether an inbox surely holds nothing to claim, so that no command is needed."""
         highest = self._store.last_known_number("last_inbound", workspace_id)
         if highest is None:
             return False
-        inbox = await self._load_inbox(workspace_id)
+        inbox = await read_inbox(self._store, workspace_id)
         return inbox.acked_no + inbox.acked_above >= highest and not inbox.requeued
 
     def _decide_claim(
-        self, workspace_id: str, lease_seconds: int, count: int, options: InstructionOptions | None
+        self, workspace_id: str, lease_seconds: int, count: int, options: InstructionOptions | None, reports_read: bool
     ) -> CommandSteps[list[ActivityPageRow]]:
         workspace, now = self._org.active_workspace(workspace_id), self._clock.now()
-        if workspace.status is WorkspaceStatus.PAUSED:
+        if workspace.holds_mail(now):
             return WriteSet([])
         inbox = yield from load_inbox(workspace_id)
         cursor = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now}
         page = {"count": count, "page_bytes": self._limits.page_bytes}
-        raw_rows = (yield ReadQuery("requeued_rows", {**cursor, **page})) if inbox.requeued else []
+        raw_rows = (yield ReadQuery("requeued_rows", {**cursor, **page, "after": 0})) if inbox.requeued else []
         rows, page_bytes = split_requeued_page(raw_rows, self._limits.page_bytes)
         if len(rows) < count and page_bytes > 0:
             page = {"count": count - len(rows), "page_bytes": page_bytes}
@@ -106,19 +138,14 @@ class InboxClaims(InboxAcks):
             return WriteSet([])
         positions = [InboxPosition(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
         lease_until = now + lease_seconds * SECOND
-        writes = [save_claim(workspace_id, seq, attempt, lease_until, None) for seq, attempt, _ in positions]
-        rows, obligation_changes = yield from self._ledger.deliver_with_instructions(workspace, rows, now, options)
-        records, events = record_ticks(workspace_id, DELIVERED, rules.to_ranges(positions), now)
-        writes += [*records, *obligation_changes.writes]
-        notify = (org_key(workspace.org_id), *obligation_changes.notify)
-        return WriteSet(
-            rows,
-            writes,
-            events,
-            notify,
-            obligation_changes.after_commit,
-            domain_events=[*obligation_changes.domain_events],
-        )  # control: claim-kept
+        writes = [
+            claim_row(workspace_id, seq, attempt, lease_until, unread=reports_read) for seq, attempt, _ in positions
+        ]
+        delivered = yield from self._ledger.deliver_with_instructions(workspace, rows, now, options)
+        tick = DeliveryTick.IN_INBOX if reports_read else DeliveryTick.DELIVERED
+        ticks = record_ticks(workspace_id, tick, rules.to_ranges(positions), now)
+        # control: claim-kept
+        return WriteSet(delivered.result, writes, notify=(org_key(workspace.org_id),)) + ticks + delivered
 
     async def _seconds_to_lease_end(self, workspace_id: str) -> float | None:
         """Return the seconds until the first lease of a workspace ends; None if it has none."""
@@ -133,10 +160,10 @@ class InboxClaims(InboxAcks):
         """Acknowledge everything up to the cursor, and read on after it.
 
         Requeued dead letters come first, on each read until the cursor has passed them; dead ones are skipped."""
-        cached_inbox: InboxState | None = await self._load_inbox(workspace_id)
+        cached_inbox: InboxState | None = await read_inbox(self._store, workspace_id)
         if cached_inbox is not None and cached_inbox.acked_seq < seq:
-            await self.ack_cursor(workspace_id, seq, filters)
-            cached_inbox = await self._load_inbox(workspace_id)
+            await self.acks.ack_cursor(workspace_id, seq, filters)
+            cached_inbox = await read_inbox(self._store, workspace_id)
         start = (
             await self._resume_position(workspace_id, seq, cached_inbox or InboxState())
             if filters.is_whole_inbox
@@ -144,16 +171,16 @@ class InboxClaims(InboxAcks):
         )
         if cached_inbox is not None and cached_inbox.requeued and filters.is_whole_inbox:
             await self._store.run(
-                self._inbox_command(workspace_id, partial(self._ack_passed_requeued, workspace_id, seq, start))
+                self.acks.inbox_command(workspace_id, partial(self._ack_passed_requeued, workspace_id, seq, start))
             )
 
         async def find_rows() -> list[ActivityPageRow]:
             nonlocal cached_inbox
-            inbox, cached_inbox = cached_inbox or await self._load_inbox(workspace_id), None
+            inbox, cached_inbox = cached_inbox or await read_inbox(self._store, workspace_id), None
             requeued_rows, page_bytes = list[ActivityPageRow](), self._limits.page_bytes
             if inbox.requeued and filters.is_whole_inbox:
                 decide = partial(self._deliver_requeued, workspace_id, start, count)
-                requeued_rows, page_bytes = await self._store.run(self._inbox_command(workspace_id, decide))
+                requeued_rows, page_bytes = await self._store.run(self.acks.inbox_command(workspace_id, decide))
             remaining = count - len(requeued_rows) if page_bytes > 0 else 0
             if not remaining:
                 return requeued_rows
@@ -171,13 +198,13 @@ class InboxClaims(InboxAcks):
         """Return the newest messages, newest first, without dead letters, for an agent that has no cursor yet.
 
         A read of one peer's messages or before a time is history: it returns everything, and delivers nothing to a
-        paused agent."""
+        paused or limited agent."""
         if filters.peer_id is not None or filters.before is not None:
             rows = await self._reader.list_newest(workspace_id, filters, count, wait=wait)
-            return rows if self._is_paused(workspace_id) else await self.mark_delivered(workspace_id, rows)
+            return rows if self._holds_mail(workspace_id) else await self.mark_delivered(workspace_id, rows)
 
         async def find_rows() -> list[ActivityPageRow]:
-            inbox = await self._load_inbox(workspace_id)
+            inbox = await read_inbox(self._store, workspace_id)
             return await self._reader.list_newest(workspace_id, filters, count, skip_dead=inbox.dead > 0)
 
         return await self._deliver_found(workspace_id, find_rows, wait)
@@ -185,29 +212,30 @@ class InboxClaims(InboxAcks):
     async def _deliver_found(
         self, workspace_id: str, find: Callable[[], Awaitable[list[ActivityPageRow]]], wait: float
     ) -> list[ActivityPageRow]:
-        """Read rows for an agent and mark them as delivered; returns nothing while it is paused."""
+        """Read rows for an agent and mark them as delivered; returns nothing while it is paused or limited."""
 
-        async def look() -> Poll[list[ActivityPageRow]]:
-            return Poll(None if self._is_paused(workspace_id) else await find() or None)
+        async def poll_rows() -> Poll[list[ActivityPageRow]]:
+            return Poll(None if self._holds_mail(workspace_id) else await find() or None)
 
         if wait <= 0:
-            found = (await look()).result or []
+            found = (await poll_rows()).result or []
         else:
-            found = await self._wakeups.wait_until(log_key(workspace_id), look, wait) or []
+            found = await self._wakeups.wait_until(log_key(workspace_id), poll_rows, wait) or []
         return await self.mark_delivered(workspace_id, found)
 
-    def _is_paused(self, workspace_id: str) -> bool:
-        return self._org.active_workspace(workspace_id).status is WorkspaceStatus.PAUSED
+    def _holds_mail(self, workspace_id: str) -> bool:
+        """Return whether the workspace is paused or limited. The end of either wakes waiting claims."""
+        return self._org.active_workspace(workspace_id).holds_mail(self._clock.now())
 
     async def mark_delivered(self, workspace_id: str, rows: list[ActivityPageRow]) -> list[ActivityPageRow]:
         """Mark rows as delivered to an agent that does not claim; returns them with `reminder` set where it applies.
 
         Requests open their obligations now, unless they were delivered before (and not released since) or acknowledged.
         The obligation must exist before the cursor passes, so that an earlier answer can close it."""
-        candidates = [row for row in rows if row.intent == INTENT_REQUEST and row.inbound_no]
+        candidates = [row for row in rows if row.intent == Intent.REQUEST and row.inbound_no]
         if not candidates:
             return rows
-        inbox = await self._load_inbox(workspace_id)
+        inbox = await read_inbox(self._store, workspace_id)
         requests = {row.seq: row for row in candidates if row.seq > inbox.acked_seq}
         if not requests:
             return rows
@@ -234,17 +262,9 @@ class InboxClaims(InboxAcks):
             existing = {row[0] for rows in found for row in rows}
             workspace = self._org.active_workspace(workspace_id)
             still_open = [row for row in unopened if row.seq > inbox.acked_seq and row.seq not in existing]
-            obligation_changes = self._ledger.open_for_rows(workspace, still_open, self._clock.now())
-            return WriteSet(
-                None,
-                obligation_changes.writes,
-                [],
-                obligation_changes.notify,
-                obligation_changes.after_commit,
-                domain_events=[*obligation_changes.domain_events],
-            )
+            return self._ledger.open_for_rows(workspace, still_open, self._clock.now())
 
-        await self._store.run(self._inbox_command(workspace_id, decide))
+        await self._store.run(self.acks.inbox_command(workspace_id, decide))
 
     async def _resume_position(self, workspace_id: str, seq: int, inbox: InboxState) -> int:
         """Return where a cursor continues.
@@ -252,7 +272,7 @@ class InboxClaims(InboxAcks):
         A cursor that names an out-of-order row (a dead letter or a reminder) continues at the ack floor."""
         if seq >= inbox.acked_seq:
             return seq  # control: cursor-row
-        was_requeued = await self._store.rows("came_again", {"workspace_id": workspace_id, "seq": seq})
+        was_requeued = await self._store.rows("delivered_out_of_order", {"workspace_id": workspace_id, "seq": seq})
         return inbox.acked_seq if was_requeued else seq
 
     def _ack_passed_requeued(self, workspace_id: str, seq: int, start: int) -> CommandSteps[int]:
@@ -271,35 +291,30 @@ class InboxClaims(InboxAcks):
         requeued_positions = [
             each for each in requeued_positions if start > cursors[each.seq] or cursors.get(seq) == cursors[each.seq]
         ]
-        return (yield from self._ack_positions(workspace_id, inbox, [], requeued_positions))
+        return (yield from self.acks.ack_positions(workspace_id, inbox, [], requeued_positions))
 
     def _deliver_requeued(
         self, workspace_id: str, start: int, count: int
     ) -> CommandSteps[tuple[list[ActivityPageRow], int]]:
         """Deliver requeued dead letters as the beginning of a page; also returns the bytes left in the page."""
         inbox, now = (yield from load_inbox(workspace_id)), self._clock.now()
-        page = {"count": count, "page_bytes": self._limits.page_bytes}
+        query = {"count": count, "page_bytes": self._limits.page_bytes}
         raw_rows = yield ReadQuery(
-            "requeued_rows", {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now, **page}
+            "requeued_rows", {"workspace_id": workspace_id, "after": 0, "seq": inbox.acked_seq, "now": now, **query}
         )
         rows, page_bytes = split_requeued_page(raw_rows, self._limits.page_bytes)
         if not rows:
             return WriteSet((rows, page_bytes))
         positions = [InboxPosition(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
         writes: list[Statement] = [
-            ("show_handout", {"workspace_id": workspace_id, "seq": each.seq, "attempt": each.attempt, "cursor": start})
+            (
+                "mark_requeued_row_delivered",
+                {"workspace_id": workspace_id, "seq": each.seq, "attempt": each.attempt, "cursor": start},
+            )
             for each in positions
         ]
-        records, events = record_ticks(workspace_id, DELIVERED, rules.to_ranges(positions), now)
+        ticks = record_ticks(workspace_id, DeliveryTick.DELIVERED, rules.to_ranges(positions), now)
         workspace = self._org.active_workspace(workspace_id)
-        rows, obligation_changes = yield from self._ledger.deliver_with_instructions(workspace, rows, now, None)
-        notify = (org_key(workspace.org_id), *obligation_changes.notify)
-        all_writes = [*writes, *records, *obligation_changes.writes]
-        return WriteSet(
-            (rows, page_bytes),
-            all_writes,
-            events,
-            notify,
-            obligation_changes.after_commit,
-            domain_events=[*obligation_changes.domain_events],
-        )
+        delivered = yield from self._ledger.deliver_with_instructions(workspace, rows, now, None)
+        page = WriteSet((delivered.result, page_bytes), writes, notify=(org_key(workspace.org_id),))
+        return page + ticks + delivered

@@ -10,26 +10,24 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from molecule_core.common.clock import SECOND, to_rfc3339
+from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import InstructionMeter
 from molecule_core.common.settings import Settings
 from molecule_core.common.text import is_valid_client_id, truncate_line
 from molecule_core.instructions.model import AgentProfile, MessageContext, RenderedText, TemplateVersionRef, Verbosity
 from molecule_core.instructions.render import Renderer, agent_profile
-from molecule_core.messages.model import KIND_APPROVAL_REQUEST, KIND_DELEGATION, KIND_USER, ActivityPageRow
+from molecule_core.instructions.rules import REPLY_BY_HANDLE_TOOL, WRITE_TO_USER_TOOL, tool_name_for
+from molecule_core.messages.model import ActivityPageRow
+from molecule_core.messages.obligations.model import reply_due_at
 from molecule_core.messages.obligations.reply_handles import make_handle
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, WriteSet
-from molecule_core.store.queries import Params
-from molecule_core.wire.schemas.activity import attachments_of
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, Statement, StepRequest, Store, WriteSet
+from molecule_core.wire.schemas.activity import Intent, MessageKind, attachments_of
+from molecule_core.wire.schemas.agent_cards import REPLY_BY_RESPONSE, REPLY_COMMAND
 from molecule_core.wire.schemas.envelope import Instructions, InstructionShape
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS
 
-Statement = tuple[str, Params]
-_REQUEST = "request"
-_APPROVAL_REQUEST, _ = APPROVAL_KINDS
 # Longest id of another party that is put into a text.
 _MAX_ID_LENGTH = 128
 _RELEVANT_KEYS = ('"file"', '"user_id"', '"delegation_id"', '"approval_id"')
@@ -46,7 +44,7 @@ class InstructionOptions(Struct, frozen=True):
 
 
 class LastInstructions(Struct, frozen=True):
-    """The instructions that an agent saw last, in the column order of `seat_told`.
+    """The instructions that an agent saw last, in the column order of `last_instructions`.
 
     `template` is id@version (empty: none yet), `facts_key` identifies the static variables, `missed` says whether the
     agent left a message unanswered since."""
@@ -119,8 +117,8 @@ class InstructionBuilder:
         now: int,
         multi_workspace: bool = False,
         reminders: frozenset[str] = frozenset(),
-    ) -> Generator[StepRequest, Any, tuple[list[RenderedInstructions | None], list[Statement]]]:
-        """Render the instructions of messages that are delivered together, and the state to store.
+    ) -> CommandSteps[list[RenderedInstructions | None]]:
+        """Render the instructions of messages that are delivered together; the changes store what the agent has seen.
 
         `multi_workspace`: the agent's process serves several workspaces. `reminders`: ids of unanswered messages that
         are delivered again."""
@@ -136,7 +134,8 @@ class InstructionBuilder:
             if rendered is not None:
                 state, record = rendered[1].last_instructions, rendered[1]
                 self._meter.count_delivery(workspace.runtime, record.template, record.form, record.tokens)
-        return results, [save_last_instructions(workspace.id, state)] if uses_last and state != initial else []
+        has_changed = uses_last and state != initial
+        return WriteSet(results, [save_last_instructions(workspace.id, state)] if has_changed else [])
 
     def attach(
         self,
@@ -145,25 +144,22 @@ class InstructionBuilder:
         now: int,
         options: InstructionOptions,
         reminders: frozenset[str] = frozenset(),
-    ) -> Generator[StepRequest, Any, tuple[list[ActivityPageRow], list[Statement], dict[int, RenderRecord]]]:
-        """Render a batch into its rows. Also returns the statements, and the records by `seq`."""
-        rendered, instruction_writes = yield from self.render_batch(
+    ) -> CommandSteps[tuple[list[ActivityPageRow], dict[int, RenderRecord]]]:
+        """Render a batch into its rows. Also returns the records by `seq`."""
+        rendered = yield from self.render_batch(
             workspace, rows, now=now, multi_workspace=options.multi_workspace, reminders=reminders
         )
-        pairs = list(zip(rows, rendered, strict=True))
+        pairs = list(zip(rows, rendered.result, strict=True))
         records = {row.seq: each[1] for row, each in pairs if each is not None}
-        return (
-            [replace(row, instructions=None if each is None else each[0]) for row, each in pairs],
-            instruction_writes,
-            records,
-        )
+        instructed = [replace(row, instructions=None if each is None else each[0]) for row, each in pairs]
+        return rendered.returning((instructed, records))
 
     async def reset(self, workspace_id: str) -> None:
         """Send full instructions with the agent's next message. Raises NotFound, WorkspaceRemoved."""
-        forget_write: Statement = ("forget_seat_told", {"workspace_id": workspace_id})
+        forget_write: Statement = ("forget_last_instructions", {"workspace_id": workspace_id})
 
         def decide() -> CommandSteps[None]:
-            known = yield ReadQuery("seat_told", {"workspace_id": workspace_id})
+            known = yield ReadQuery("last_instructions", {"workspace_id": workspace_id})
             return WriteSet(None, [forget_write] if known else [])
 
         org_id = self._org.active_workspace(workspace_id).org_id
@@ -177,10 +173,9 @@ class InstructionBuilder:
         """Return when an answer requested now is due (microseconds); None if none is, or no timer watches it.
 
         Delegations (with deadlines of hours) and approvals (which escalate) are not watched here."""
-        if row.kind in (KIND_DELEGATION, KIND_APPROVAL_REQUEST):
+        if row.kind in (MessageKind.DELEGATION, MessageKind.APPROVAL_REQUEST) or row.intent != Intent.REQUEST:
             return None
-        seconds = self._limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
-        return now + seconds * SECOND if row.intent == _REQUEST and seconds > 0 else None
+        return reply_due_at(workspace, self._limits, now)
 
     # -- without a delivery --------------------------------------------------------------------------------------------
 
@@ -188,7 +183,7 @@ class InstructionBuilder:
         """Return the last instructions of an agent, for reads that deliver nothing."""
         if not self._uses_last(workspace):
             return _NO_LAST_INSTRUCTIONS
-        rows = await self._store.rows("seat_told", {"workspace_id": workspace.id})
+        rows = await self._store.rows("last_instructions", {"workspace_id": workspace.id})
         return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
 
     # -- one message ---------------------------------------------------------------------------------------------------
@@ -210,49 +205,32 @@ class InstructionBuilder:
         profile, choice = self.profile_of(workspace), None
         try:
             choice = self._renderer.choose_version(profile, row.id, row.inbound_no)
-            return self._render_choice(
-                workspace,
-                row,
-                state,
-                profile,
-                choice,
-                multi_workspace=multi_workspace,
-                reminder=reminder,
-                due_at=due_at,
+            key = self._renderer.static_key(profile, choice)
+            form = Verbosity.FULL if reminder else self._choose_form(workspace, choice, key, state)
+            context = self._message_context(
+                workspace, row, multi_workspace=multi_workspace, reminder=reminder, due_at=due_at
             )
+            content = self._renderer.render(profile, choice, form, context)
+            if content is None:
+                return None
+            record = RenderRecord(choice.org_id, choice.template_id, choice.version, form.value, content.tokens, key)
+            return _to_instructions(content, context, _reply_args(profile, row, context, content)), record
         except Exception as error:
             self._renderer.record_failure(profile, choice, error)
             return None
-
-    def _render_choice(
-        self,
-        workspace: Workspace,
-        row: ActivityPageRow,
-        state: LastInstructions,
-        profile: AgentProfile,
-        choice: TemplateVersionRef,
-        *,
-        multi_workspace: bool,
-        reminder: bool,
-        due_at: int | None,
-    ) -> RenderedInstructions | None:
-        key = self._renderer.static_key(profile, choice)
-        form = Verbosity.FULL if reminder else self._choose_form(workspace, choice, key, state)
-        context = self._message_context(
-            workspace, row, multi_workspace=multi_workspace, reminder=reminder, due_at=due_at
-        )
-        content = self._renderer.render(profile, choice, form, context)
-        if content is None:
-            return None
-        record = RenderRecord(choice.org_id, choice.template_id, choice.version, form.value, content.tokens, key)
-        return _to_instructions(content, context, _decision_args(row)), record
 
     def _choose_form(
         self, workspace: Workspace, choice: TemplateVersionRef, key: str, state: LastInstructions
     ) -> Verbosity:
         if workspace.instruction_compact:
             return Verbosity.COMPACT
-        if not self._adaptive or state.missed or state.template != choice.name:
+        # A program behind a bridge is a new process for each message, which remembers nothing.
+        if (
+            not self._adaptive
+            or self.profile_of(workspace).answers_by_command
+            or state.missed
+            or state.template != choice.name
+        ):
             return Verbosity.FULL
         return Verbosity.COMPACT if state.static_key == key else Verbosity.DELTA
 
@@ -262,7 +240,7 @@ class InstructionBuilder:
         if known is not None and known[0] is workspace:
             return known[1]
         chosen, card = workspace.instruction_template_id, workspace.agent_card
-        profile = agent_profile(workspace.id, workspace.org_id, workspace.runtime, chosen, card)
+        profile = agent_profile(workspace.id, workspace.org_id, workspace.runtime, chosen, card, workspace.uses_push)
         self._profiles[workspace.id] = (workspace, profile)
         return profile
 
@@ -281,7 +259,7 @@ class InstructionBuilder:
             arrival_workspace_id=workspace.id if multi_workspace else "",
             reply_handle=_reply_handle(row, workspace.org_id),
             delegation_id=_delegation_id(row.kind, body.message.metadata.delegation_id),
-            user_id=_short_id(body.metadata.user_id) if row.kind == KIND_USER else "",
+            user_id=_short_id(body.metadata.user_id) if row.kind == MessageKind.USER else "",
             intent=row.intent or "",
             due_at="" if due_at is None else to_rfc3339(due_at),
             attempt=row.attempt or 1,
@@ -305,14 +283,14 @@ def create_instruction_builder(
 
 def load_last_instructions(workspace_id: str) -> Generator[StepRequest, Any, LastInstructions]:
     """Read the last instructions of an agent."""
-    rows = yield ReadQuery("seat_told", {"workspace_id": workspace_id})
+    rows = yield ReadQuery("last_instructions", {"workspace_id": workspace_id})
     return LastInstructions(*rows[0]) if rows else _NO_LAST_INSTRUCTIONS
 
 
 def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statement:
     """Store the instructions that this agent saw last."""
     known = {"template": state.template, "facts": state.static_key, "missed": state.missed}
-    return "save_seat_told", {"workspace_id": workspace_id, **known}
+    return "save_last_instructions", {"workspace_id": workspace_id, **known}
 
 
 # -- message bodies ----------------------------------------------------------------------------------------------------
@@ -367,23 +345,37 @@ def _delegation_id(kind: str | None, value: Any) -> str:
 
 def _reply_handle(row: ActivityPageRow, org_id: str) -> str:
     # An approval request is decided by its approval: there is nothing to use a handle for.
-    if row.inbound_no is None or row.kind == _APPROVAL_REQUEST:
+    if row.inbound_no is None or row.kind == MessageKind.APPROVAL_REQUEST:
         return ""
     return make_handle(org_id, row.source_id or "", row.workspace_id, row.context_id, row.id, row.seq)
 
 
-def _decision_args(row: ActivityPageRow) -> dict[str, str]:
-    """Return what an approval request asks to decide. Only the server writes such messages."""
-    if row.kind != _APPROVAL_REQUEST:
+def _reply_args(
+    profile: AgentProfile, row: ActivityPageRow, context: MessageContext, content: RenderedText
+) -> dict[str, str]:
+    """Return the arguments of the tool that answers, beside the text: what names this message.
+
+    Only the server writes approval requests, so their ids are the platform's."""
+    if content.reply_via == REPLY_BY_RESPONSE:
         return {}
-    metadata = _parse_body(row.request_body).message.metadata
-    return {"approval_id": _short_id(metadata.approval_id), "action_hash": _short_id(metadata.action_hash)}
+    if row.kind == MessageKind.APPROVAL_REQUEST:
+        metadata = _parse_body(row.request_body).message.metadata
+        named = {"approval_id": _short_id(metadata.approval_id), "action_hash": _short_id(metadata.action_hash)}
+        return _with_workspace(named, "via_workspace", context)
+    if content.reply_via in (REPLY_COMMAND, tool_name_for(REPLY_BY_HANDLE_TOOL, profile.runtime)):
+        return _with_workspace({"handle": context.reply_handle}, "via_workspace", context)
+    handle = {"reply_handle": context.reply_handle} if context.reply_handle else {}
+    if content.reply_via == tool_name_for(WRITE_TO_USER_TOOL, profile.runtime):
+        return _with_workspace(handle, "workspace_id", context)
+    return _with_workspace({"peer_id": context.peer_id, **handle}, "workspace_id", context)
 
 
-def _to_instructions(content: RenderedText, context: MessageContext, decision_args: dict[str, str]) -> Instructions:
-    args = decision_args or {"peer_id": context.peer_id}
-    if context.arrival_workspace_id:
-        args["workspace_id"] = context.arrival_workspace_id
+def _with_workspace(arguments: dict[str, str], name: str, context: MessageContext) -> dict[str, str]:
+    """Return the arguments with the answering workspace, where the agent's process serves several."""
+    return {**arguments, name: context.arrival_workspace_id} if context.arrival_workspace_id else arguments
+
+
+def _to_instructions(content: RenderedText, context: MessageContext, args: dict[str, str]) -> Instructions:
     return Instructions(
         reply_via=content.reply_via,
         reply_args=args,

@@ -5,7 +5,7 @@ the workspaces with a pending timer, and the listener that counts outcomes."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,63 +14,51 @@ from molecule_core.common.errors import MoleculeError, reject_future
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import single_line
 from molecule_core.messages import rules
-from molecule_core.messages.delivery_log import Statement, record_tick
+from molecule_core.messages.delivery_log import record_tick
+from molecule_core.messages.delivery_state import DeliveryTick
 from molecule_core.messages.events import MessagesDelivered
-from molecule_core.messages.model import (
-    ANSWERED,
-    ANSWERED_OUTSIDE,
-    DECLINED,
-    INTENT_ACK,
-    INTENT_REQUEST,
-    KIND_APPROVAL_REQUEST,
-    KIND_DELEGATION,
-    OVERDUE,
-    ActivityPageRow,
-)
+from molecule_core.messages.model import ActivityPageRow
 from molecule_core.messages.obligations.instructions import InstructionBuilder, InstructionOptions, RenderRecord
 from molecule_core.messages.obligations.model import (
     OVERDUE_TIMER,
     AnswerTarget,
     InboundMessage,
-    MessageChanges,
     Obligation,
-    draft_event,
+    ObligationState,
+    ambiguous_reply,
     find_named_message,
     find_open_obligation,
+    find_open_requests,
     find_reminded,
     load_obligation,
-    mark_missed,
     new_obligation,
-    obligation_event,
     reply_due_at,
 )
+from molecule_core.messages.obligations.transitions import draft_event, mark_missed, obligation_event
 from molecule_core.org.model import Workspace
-from molecule_core.store.database import Command, ReadQuery, RequestBatch, StepRequest, Store, T
+from molecule_core.store.database import (
+    Command,
+    CommandSteps,
+    ReadQuery,
+    RequestBatch,
+    Statement,
+    StepRequest,
+    Store,
+    T,
+    WriteSet,
+)
 from molecule_core.store.timers import TIMERS_KEY, set_timer, set_timer_if_earlier
+from molecule_core.wire.schemas.activity import Intent, MessageKind
 from molecule_core.wire.schemas.events import MessageOverduePayload
 
 # 5 s: a timer that is due so soon may have fired in another process, whose clock is slightly ahead.
 _TIMER_MARGIN = 5 * SECOND
-_UNWATCHED_KINDS = (KIND_DELEGATION, KIND_APPROVAL_REQUEST)
+_UNWATCHED_KINDS = (MessageKind.DELEGATION, MessageKind.APPROVAL_REQUEST)
 _NO_INSTRUCTION_COLUMNS: dict[str, object] = dict.fromkeys(("template_org", "template", "version", "form", "tokens"))
 
 
-class ObligationChanges(NamedTuple):
-    """The writes of a command to open obligations, its notifications, and a hook to run after commit."""
-
-    writes: list[Statement]
-    notify: tuple[str, ...] = ()
-    after_commit: Callable[[], None] | None = None
-    domain_events: tuple[object, ...] = ()
-
-
-_NO_CHANGES = ObligationChanges([])
-OutcomeListener = Callable[[Obligation, str], tuple[list[Statement], tuple[str, ...]]]
-"""Returns the statements to write with a first outcome, and the channels to notify."""
-
-
-def _ignore_outcome(_obligation: Obligation, _outcome: str) -> tuple[list[Statement], tuple[str, ...]]:
-    return [], ()
+OutcomeListener = Callable[[Obligation, str], WriteSet[None]]
+"""Returns what a first outcome changes elsewhere."""
 
 
 class NeedsExclusiveGroup(Exception):
@@ -95,7 +83,7 @@ class ObligationLedger:
         self._limits = limits
         self._is_shared = shared
         self.instruction_builder = instruction_builder
-        self.on_first_outcome: OutcomeListener = _ignore_outcome
+        self.on_first_outcome: OutcomeListener = lambda _obligation, _outcome: WriteSet(None)
         self._timers: dict[str, tuple[int, float]] = {}
         self._conversations: set[tuple[str, str | None]] = set()
 
@@ -109,22 +97,20 @@ class ObligationLedger:
         options: InstructionOptions | None,
         *,
         pushed: bool = False,
-    ) -> Generator[StepRequest, Any, tuple[list[ActivityPageRow], ObligationChanges]]:
+    ) -> CommandSteps[list[ActivityPageRow]]:
         """Attach instructions to delivered rows and open an obligation for each request.
 
         Without `options`, no instructions are added."""
         if self.instruction_builder is None:
-            return rows, self.open_for_rows(workspace, rows, now, pushed=pushed)
-        instruction_writes, rendered = list[Statement](), dict[int, RenderRecord]()
+            return self.open_for_rows(workspace, rows, now, pushed=pushed).returning(rows)
+        instructed, rendered = WriteSet(None), dict[int, RenderRecord]()
         reminded_ids = yield from find_reminded(workspace.id, rows)
         if options is not None:
-            rows, instruction_writes, rendered = yield from self.instruction_builder.attach(
-                workspace, rows, now, options, reminded_ids
-            )
+            attached = yield from self.instruction_builder.attach(workspace, rows, now, options, reminded_ids)
+            instructed, (rows, rendered) = attached.returning(None), attached.result
         if reminded_ids:
             rows = [replace(row, reminder=row.id in reminded_ids) for row in rows]
-        changes = self.open_for_rows(workspace, rows, now, rendered, pushed=pushed)
-        return rows, changes._replace(writes=[*instruction_writes, *changes.writes])
+        return instructed.returning(rows) + self.open_for_rows(workspace, rows, now, rendered, pushed=pushed)
 
     def open_for_rows(
         self,
@@ -134,32 +120,32 @@ class ObligationLedger:
         rendered: Mapping[int, RenderRecord] | None = None,
         *,
         pushed: bool = False,
-    ) -> ObligationChanges:
+    ) -> WriteSet[None]:
         """Open obligations for rows that are delivered now.
 
         `rendered`: instruction records by `seq`. `pushed`: the server sends the rows. Delegations and approvals have
         deadlines of their own, so no timer watches them."""
-        requests = [row for row in rows if row.intent == INTENT_REQUEST]
+        requests = [row for row in rows if row.intent == Intent.REQUEST]
         if not requests:
-            return _NO_CHANGES
+            return WriteSet(None)
         due = reply_due_at(workspace, self._limits, now)
         writes = [_insert_obligation(workspace, row, now, due, rendered) for row in requests]
-        delegations = tuple((row.id, row.attempt or 1) for row in requests if row.kind == KIND_DELEGATION)
+        delegations = tuple((row.id, row.attempt or 1) for row in requests if row.kind == MessageKind.DELEGATION)
         watched_due = due if any(row.kind not in _UNWATCHED_KINDS for row in requests) else None
-        changes = self._with_timer(workspace.id, writes, watched_due, now, {row.source_id for row in requests})
-        return (
-            changes._replace(domain_events=(MessagesDelivered(workspace.id, delegations, pushed, now),))
-            if delegations
-            else changes
-        )
+        opened = self._with_timer(workspace.id, writes, watched_due, now, {row.source_id for row in requests})
+        if not delegations:
+            return opened
+        return opened + WriteSet(None, domain_events=[MessagesDelivered(workspace.id, delegations, pushed, now)])
 
-    def open_for_ranges(self, workspace: Workspace, ranges: Sequence[tuple[int, int]], now: int) -> ObligationChanges:
+    def open_for_ranges(self, workspace: Workspace, ranges: Sequence[tuple[int, int]], now: int) -> WriteSet[None]:
         """Open obligations for ranges (floor, seq] that a reader received without claiming."""
         if not ranges:
-            return _NO_CHANGES
+            return WriteSet(None)
         due = reply_due_at(workspace, self._limits, now)
         common = {"workspace_id": workspace.id, "now": now, "due_at": due}
-        writes: list[Statement] = [("open_passed", {**common, "floor": floor, "seq": seq}) for floor, seq in ranges]
+        writes: list[Statement] = [
+            ("open_obligations_read_by_cursor", {**common, "floor": floor, "seq": seq}) for floor, seq in ranges
+        ]
         return self._with_timer(workspace.id, writes, due, now)
 
     def delegation_events(
@@ -171,7 +157,7 @@ class ObligationLedger:
         common = {"workspace_id": workspace.id, "now": now}
         found = yield RequestBatch(
             [
-                ReadQuery("delegations_passed", {**common, "floor": floor, "seq": seq})
+                ReadQuery("unclaimed_delegation_messages", {**common, "floor": floor, "seq": seq})
                 for floor, seq in rules.merge_ranges(ranges)
             ]
         )
@@ -185,7 +171,7 @@ class ObligationLedger:
         due_at: int | None,
         now: int,
         sources: Iterable[str | None] = (),
-    ) -> ObligationChanges:
+    ) -> WriteSet[None]:
         def remember() -> None:
             self._conversations.update((workspace_id, each) for each in sources)
             if needs_timer and due_at is not None:
@@ -195,10 +181,9 @@ class ObligationLedger:
 
         needs_timer = due_at is not None and not self._has_timer(workspace_id, due_at, now)
         if due_at is None or not needs_timer:
-            return ObligationChanges(writes, (), remember)
-        return ObligationChanges(
-            [*writes, set_timer_if_earlier(OVERDUE_TIMER, workspace_id, due_at)], (TIMERS_KEY,), remember
-        )
+            return WriteSet(None, writes, after_commit=remember)
+        timer_write = set_timer_if_earlier(OVERDUE_TIMER, workspace_id, due_at)
+        return WriteSet(None, [*writes, timer_write], notify=(TIMERS_KEY,), after_commit=remember)
 
     def _has_timer(self, workspace_id: str, due_at: int, now: int) -> bool:
         """Return whether the store surely holds a timer that fires by `due_at`.
@@ -253,19 +238,27 @@ class ObligationLedger:
     ) -> Generator[StepRequest, Any, AnswerTarget]:
         """Find what a message to another workspace, or to the user (None), answers.
 
-        The named message if it is part of this conversation, even if it was only read before; else the newest open one.
-        Nothing, if the named one is closed or the message is only a read confirmation. Raises NeedsExclusiveGroup."""
+        The named message if it is part of this conversation, even if it was only read before; else the only open one,
+        or for the user the newest open one. Nothing, if the named one is closed or the message is only a read
+        confirmation. Raises NeedsExclusiveGroup, AmbiguousReply."""
         named_id, progress = rules.named_message_id(metadata), rules.is_progress(metadata)
-        if metadata.get("intent") == INTENT_ACK:
+        if metadata.get("intent") == Intent.ACK:
             return AnswerTarget(named_id)
-        found = AnswerTarget(named_id, (yield from find_open_obligation(workspace.id, source_id, named_id)), progress)
+        obligation = yield from find_open_obligation(workspace.id, source_id, named_id)
+        if obligation is not None and source_id is not None and obligation.activity_id != named_id:
+            requests = yield from find_open_requests(workspace.id, source_id)
+            if len(requests) > 1:
+                if metadata.get("intent") == Intent.REQUEST and not progress:
+                    return AnswerTarget(named_id)  # a new question, which answers none of them
+                raise ambiguous_reply(workspace, requests)
+        found = AnswerTarget(named_id, obligation, progress)
         inbound = None
         if found.obligation is None and named_id is not None:
             inbound = yield from find_named_message(workspace.id, source_id, named_id)
         if inbound is not None:
-            obligation, opening_changes = yield from self.obligation_for(workspace, inbound, is_closing=not progress)
-            if obligation is not None and obligation.is_open:
-                found = AnswerTarget(named_id, obligation, progress, opening_changes=opening_changes)
+            opening = yield from self.obligation_for(workspace, inbound, is_closing=not progress)
+            if opening.result is not None and opening.result.is_open:
+                found = AnswerTarget(named_id, opening.result, progress, opening_changes=opening)
         if found.obligation is None:
             self._conversations.discard((workspace.id, source_id))
         elif not exclusive:
@@ -274,63 +267,55 @@ class ObligationLedger:
 
     def obligation_for(
         self, workspace: Workspace, inbound: InboundMessage, *, is_closing: bool
-    ) -> Generator[StepRequest, Any, tuple[Obligation | None, MessageChanges]]:
-        """Return the obligation of a message, and the changes that open it first if it was only read before.
+    ) -> CommandSteps[Obligation | None]:
+        """Return the obligation of a message; the changes open it first if it was only read before.
 
         `is_closing`: the command also closes it, so no timer is needed."""
         obligation = yield from load_obligation(workspace.id, inbound.seq)
-        if obligation is not None or inbound.intent != INTENT_REQUEST:
-            return obligation, MessageChanges([], [])
+        if obligation is not None or inbound.intent != Intent.REQUEST:
+            return WriteSet(obligation)
         now = self._clock.now()
         if is_closing:
-            return new_obligation(inbound, now), MessageChanges([_insert_obligation(workspace, inbound, now, None)], [])
-        changes = self.open_for_ranges(workspace, [(inbound.seq - 1, inbound.seq)], now)
-        return new_obligation(inbound, now), MessageChanges(changes.writes, [], changes.notify, changes.domain_events)
+            return WriteSet(new_obligation(inbound, now), [_insert_obligation(workspace, inbound, now, None)])
+        opened = self.open_for_ranges(workspace, [(inbound.seq - 1, inbound.seq)], now)
+        return opened.returning(new_obligation(inbound, now))
 
     # -- ending --------------------------------------------------------------------------------------------------------
 
     def close_answered(
         self, obligation: Obligation, now: int, answer_id: str | None, *, by_handle: bool = False
-    ) -> MessageChanges:
+    ) -> WriteSet[None]:
         """Close an obligation as answered; `answer_id` is the answer's row."""
-        return self._close(obligation, ANSWERED, now, answer_id=answer_id, by_handle=int(by_handle), reason=None)
+        return self._close(
+            obligation, ObligationState.ANSWERED, now, answer_id=answer_id, by_handle=int(by_handle), reason=None
+        )
 
     def close_declined(
         self, obligation: Obligation, now: int, reason: str, *, answer_id: str | None = None, by_handle: bool = False
-    ) -> MessageChanges:
+    ) -> WriteSet[None]:
         """Close an obligation as declined.
 
         The reason is cut to one short line, since events and ticks repeat it."""
         reason = single_line(reason, self._limits.short_text_length)
-        return self._close(obligation, DECLINED, now, answer_id=answer_id, by_handle=int(by_handle), reason=reason)
+        return self._close(
+            obligation, ObligationState.DECLINED, now, answer_id=answer_id, by_handle=int(by_handle), reason=reason
+        )
 
     def _close(
         self, obligation: Obligation, state: str, now: int, *, reason: str | None, **columns: object
-    ) -> MessageChanges:
+    ) -> WriteSet[None]:
         """Close an obligation; a pending reminder is withdrawn soon after, by its timer."""
-        row = {
-            "workspace_id": obligation.workspace_id,
-            "seq": obligation.seq,
-            "state": state,
-            "now": now,
-            "reason": reason,
-        }
-        records, events = record_tick(
-            obligation.workspace_id, state, obligation.seq, obligation.inbound_no, now, reason
-        )
-        writes: list[Statement] = [("close_obligation", {**row, **columns}), *records]  # control: obligation-closed
-        if not obligation.is_reminded:
-            return self._with_first_outcome(obligation, state, MessageChanges(writes, events))
-        return self._with_first_outcome(
-            obligation,
-            state,
-            MessageChanges([*writes, set_timer(OVERDUE_TIMER, obligation.workspace_id, now)], events, (TIMERS_KEY,)),
-        )
+        workspace_id, seq = obligation.workspace_id, obligation.seq
+        row = {"workspace_id": workspace_id, "seq": seq, "state": state, "now": now, "reason": reason}
+        closed = WriteSet(None, [("close_obligation", {**row, **columns})])  # control: obligation-closed
+        closed += record_tick(workspace_id, state, seq, obligation.inbound_no, now, reason)
+        if obligation.is_reminded:
+            closed += WriteSet(None, [set_timer(OVERDUE_TIMER, workspace_id, now)], notify=(TIMERS_KEY,))
+        return closed + self._first_outcome(obligation, state)
 
-    def mark_overdue(self, obligation: Obligation, now: int) -> MessageChanges:
+    def mark_overdue(self, obligation: Obligation, now: int) -> WriteSet[None]:
         """Mark an obligation as overdue."""
         row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq, "now": now}
-        records, events = record_tick(obligation.workspace_id, OVERDUE, obligation.seq, obligation.inbound_no, now)
         payload = MessageOverduePayload(
             activity_id=obligation.activity_id,
             seq=obligation.seq,
@@ -340,34 +325,41 @@ class ObligationLedger:
             template=obligation.template_label,
         )
         event = obligation_event("MESSAGE_OVERDUE", obligation, payload)
-        changes = MessageChanges(
-            [("overdue_obligation", row), *records, mark_missed(obligation.workspace_id)], [*events, event]
-        )
-        return self._with_first_outcome(obligation, OVERDUE, changes)
-
-    def keep_draft(self, obligation: Obligation, draft: str, now: int) -> MessageChanges:
-        """Keep a text that an agent produced as an answer and did not send."""
-        row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq, "now": now, "draft": draft}
-        draft_write: Statement = ("keep_draft", row)
-        if obligation.outside_at is not None:
-            return MessageChanges([draft_write], [draft_event(obligation, "kept")])
-        records, events = record_tick(
-            obligation.workspace_id, ANSWERED_OUTSIDE, obligation.seq, obligation.inbound_no, now
-        )
-        changes = MessageChanges(
-            [draft_write, *records, mark_missed(obligation.workspace_id)], [*events, draft_event(obligation, "kept")]
-        )
-        return self._with_first_outcome(obligation, ANSWERED_OUTSIDE, changes)
-
-    def _with_first_outcome(self, obligation: Obligation, outcome: str, changes: MessageChanges) -> MessageChanges:
-        if not obligation.is_open or obligation.overdue_at is not None or obligation.outside_at is not None:
-            return changes
-        writes, notify = self.on_first_outcome(obligation, outcome)
         return (
-            changes._replace(writes=[*changes.writes, *writes], notify=(*changes.notify, *notify))
-            if writes or notify
-            else changes
+            WriteSet(None, [("overdue_obligation", row)])
+            + record_tick(obligation.workspace_id, DeliveryTick.OVERDUE, obligation.seq, obligation.inbound_no, now)
+            + WriteSet(None, [mark_missed(obligation.workspace_id)], [event])
+            + self._first_outcome(obligation, ObligationState.OVERDUE)
         )
+
+    def note_failure(self, obligation: Obligation, reason: str, now: int) -> WriteSet[None]:
+        """Note why the agent's work on a message failed. The message stays open: the agent may try again.
+
+        The reason is cut to one short line, since events and ticks repeat it."""
+        reason = single_line(reason, self._limits.short_text_length)
+        row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq, "reason": reason}
+        return WriteSet(None, [("note_failure", row)]) + record_tick(
+            obligation.workspace_id, DeliveryTick.FAILED, obligation.seq, obligation.inbound_no, now, reason
+        )
+
+    def keep_draft(self, obligation: Obligation, draft: str, now: int) -> WriteSet[None]:
+        """Keep a text that an agent produced as an answer and did not send."""
+        workspace_id, seq, event = obligation.workspace_id, obligation.seq, draft_event(obligation, "kept")
+        kept = WriteSet(None, [("keep_draft", {"workspace_id": workspace_id, "seq": seq, "now": now, "draft": draft})])
+        if obligation.outside_at is not None:
+            return kept + WriteSet(None, events=[event])
+        return (
+            kept
+            + record_tick(workspace_id, DeliveryTick.ANSWERED_OUTSIDE, seq, obligation.inbound_no, now)
+            + WriteSet(None, [mark_missed(workspace_id)], [event])
+            + self._first_outcome(obligation, ObligationState.ANSWERED_OUTSIDE)
+        )
+
+    def _first_outcome(self, obligation: Obligation, outcome: str) -> WriteSet[None]:
+        """Return what the outcome changes elsewhere if it is the first one."""
+        if not obligation.is_open or obligation.overdue_at is not None or obligation.outside_at is not None:
+            return WriteSet(None)
+        return self.on_first_outcome(obligation, outcome)
 
 
 def _insert_obligation(

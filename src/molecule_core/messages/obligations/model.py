@@ -1,32 +1,45 @@
-"""Obligations of a workspace to answer messages, with the reads and statements about them.
+"""Obligations of a workspace to answer messages, and the reads of them.
 
-See docs/obligations.md. When an obligation opens and closes is decided in ledger."""
+See docs/explanation/obligations.md. When an obligation opens and closes is decided in ledger."""
 
 from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from molecule_core.common.clock import SECOND
+from molecule_core.common.errors import AmbiguousReply
 from molecule_core.common.limits import Limits
-from molecule_core.messages.delivery_log import Statement
-from molecule_core.messages.model import ANSWERED_OUTSIDE, OVERDUE, ActivityPageRow
+from molecule_core.common.text import truncate_line
+from molecule_core.messages.model import ActivityPageRow
 from molecule_core.messages.obligations.reply_handles import make_handle
 from molecule_core.org.model import Workspace
-from molecule_core.store.database import JournalEvent, ReadQuery, RequestBatch, StepRequest, T, WriteSet
-from molecule_core.wire.schemas.events import MessageDraftedPayload
+from molecule_core.store.database import ReadQuery, RequestBatch, StepRequest, WriteSet
 
+# How many open requests an error for an ambiguous reply lists, and how much of each.
+_MAX_LISTED, _LISTED_LENGTH = 20, 60
 OVERDUE_TIMER = "silence"
 """Kind of the timer that watches open obligations; its key is the workspace id."""
-FORGOTTEN_TICK = "forgotten"
-"""Tick of a message that was never answered and is too old to keep."""
 NO_REMINDER = 0
 """Value of `reminded_at` when the first due time has passed and no reminder was possible."""
 
 
+class ObligationState(StrEnum):
+    """State of an obligation to answer.
+
+    Stored are `open`, `answered` and `declined`; the others say more about an open one (`obligation_state`)."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    ANSWERED_OUTSIDE = "answered_outside"
+    """The agent produced a text that it did not send: it is kept as a draft."""
+    OVERDUE = "overdue"
+
+
 class InboundMessage(Struct, frozen=True):
-    """A message of an inbox as an answer needs it, in the column order of the query `asked`.
+    """A message of an inbox as an answer needs it, in the column order of the query `inbox_message`.
 
     `source_id` is None for a person's message."""
 
@@ -79,7 +92,7 @@ class Obligation(Struct, frozen=True):
     @property
     def is_open(self) -> bool:
         """Return whether the message is neither answered nor declined."""
-        return self.state == "open"
+        return self.state == ObligationState.OPEN
 
     @property
     def handle(self) -> str:
@@ -105,11 +118,11 @@ class Obligation(Struct, frozen=True):
 
 def obligation_state(state: str, overdue_at: int | None, outside_at: int | None) -> str:
     """Return the state of an obligation: answered, declined, overdue, answered_outside or open."""
-    if state != "open":
+    if state != ObligationState.OPEN:
         return state
     if overdue_at is not None:
-        return OVERDUE
-    return ANSWERED_OUTSIDE if outside_at is not None else "open"
+        return ObligationState.OVERDUE
+    return ObligationState.OPEN if outside_at is None else ObligationState.ANSWERED_OUTSIDE
 
 
 def template_label(template: str | None, version: int | None) -> str | None:
@@ -148,7 +161,7 @@ def obligation_key(workspace_id: str, source_id: str | None) -> tuple[str, str, 
 
 def load_inbound(workspace_id: str, seq: int) -> Generator[StepRequest, Any, InboundMessage | None]:
     """Read the message at a position of an inbox."""
-    rows = yield ReadQuery("asked", {"workspace_id": workspace_id, "seq": seq})
+    rows = yield ReadQuery("inbox_message", {"workspace_id": workspace_id, "seq": seq})
     return InboundMessage(*rows[0]) if rows else None
 
 
@@ -166,7 +179,7 @@ def new_obligation(inbound: InboundMessage, now: int) -> Obligation:
         activity_id=inbound.id,
         org_id=inbound.org_id,
         source_id=inbound.source_id,
-        state="open",
+        state=ObligationState.OPEN,
         handed_at=now,
         due_at=None,
         reminded_at=None,
@@ -189,34 +202,25 @@ def new_obligation(inbound: InboundMessage, now: int) -> Obligation:
     )
 
 
-class MessageChanges(NamedTuple):
-    """The writes, journal events, notifications and domain events of one change."""
-
-    writes: list[Statement]
-    events: list[JournalEvent]
-    notify: tuple[str, ...] = ()
-    domain_events: tuple[object, ...] = ()
-
-
 class AnswerTarget(Struct, frozen=True):
     """What an outgoing message answers.
 
     `named_id`: the message that it claims to answer. `obligation`: the open one that it closes, if any; with `progress`
-    it closes nothing and only reports work. `opening_changes`: writes that open the obligation first, for a message
+    it closes nothing and only reports work. `opening_changes` open the obligation first, for a message
     answered without having been delivered."""
 
     named_id: str | None = None
     obligation: Obligation | None = None
     progress: bool = False
     by_handle: bool = False
-    opening_changes: MessageChanges = MessageChanges([], [])
+    opening_changes: WriteSet[object] = WriteSet(None)
 
 
 def find_named_message(
     workspace_id: str, source_id: str | None, named_id: str
 ) -> Generator[StepRequest, Any, InboundMessage | None]:
     """Return the inbox message that an answer names, if it came from `source_id` (None: a person)."""
-    positions = yield ReadQuery("place_of_activity", {"id": named_id, "workspace_id": workspace_id})
+    positions = yield ReadQuery("position_of_activity", {"id": named_id, "workspace_id": workspace_id})
     inbound = (yield from load_inbound(workspace_id, positions[0][0])) if positions else None
     return inbound if inbound is not None and inbound.source_id == source_id else None
 
@@ -227,70 +231,42 @@ def find_open_obligation(
     """Return the open obligation of a conversation: the named message's, if it belongs there, else the newest."""
     row: dict[str, object] = {"workspace_id": workspace_id, "named": named_id}
     if source_id is None:
-        rows = yield ReadQuery("owed_to_user", row)
+        rows = yield ReadQuery("obligation_to_user", row)
     else:
-        rows = yield ReadQuery("owed_to_peer", {**row, "source_id": source_id})
+        rows = yield ReadQuery("obligation_to_peer", {**row, "source_id": source_id})
     found = Obligation(*rows[0]) if rows else None
     return found if found is not None and found.is_open else None
 
 
-def add_changes(written: WriteSet[T], more: MessageChanges) -> WriteSet[T]:
-    """Add another change to a write set."""
-    written.writes += more.writes
-    written.events += more.events
-    written.notify += more.notify
-    written.domain_events += more.domain_events
-    return written
+class UnansweredRequest(Struct, frozen=True):
+    """A message of a peer that waits for an answer, in the column order of `open_requests_of_peer`."""
+
+    seq: int
+    activity_id: str
+    source_id: str
+    context_id: str | None
+    kind: str | None
+    summary: str | None
 
 
-def defer_reply(obligation: Obligation, due_at: int | None, reminded_at: int | None) -> Statement:
-    """Move the due time of an obligation."""
-    row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq}
-    return "put_off_obligation", {**row, "due_at": due_at, "reminded_at": reminded_at}
+def find_open_requests(workspace_id: str, source_id: str) -> Generator[StepRequest, Any, list[UnansweredRequest]]:
+    """Return the oldest messages of a peer that wait for an answer."""
+    row = {"workspace_id": workspace_id, "source_id": source_id, "most": _MAX_LISTED}
+    return [UnansweredRequest(*each) for each in (yield ReadQuery("open_requests_of_peer", row))]
 
 
-def extend_for_progress(obligation: Obligation, due_at: int | None) -> list[Statement]:
-    """Move the due time after a progress report. An overdue obligation stays overdue until it is answered."""
-    return (
-        [] if obligation.due_at is None or due_at is None else [defer_reply(obligation, due_at, obligation.reminded_at)]
-    )
-
-
-def drop_draft(obligation: Obligation) -> MessageChanges:
-    """Drop a draft that a person discarded."""
-    row = {"workspace_id": obligation.workspace_id, "seq": obligation.seq}
-    return MessageChanges([("drop_draft", row)], [draft_event(obligation, "discarded")])
-
-
-def draft_event(obligation: Obligation, state: str) -> JournalEvent:
-    """Build the event about a draft: kept, sent or discarded."""
-    return obligation_event(
-        "MESSAGE_DRAFTED", obligation, MessageDraftedPayload(obligation.activity_id, obligation.seq, state)
-    )
-
-
-def mark_missed(workspace_id: str) -> Statement:
-    """Record that an agent left a message unanswered, so that it gets full instructions again."""
-    return "miss_seat", {"workspace_id": workspace_id}
-
-
-def undo_delivery(workspace_id: str, seq: int) -> list[Statement]:
-    """Undo a failed delivery.
-
-    No answer is due before the next one, and the agent may not have seen the instructions."""
-    return [("unwatch_obligation", {"workspace_id": workspace_id, "seq": seq}), mark_missed(workspace_id)]
-
-
-def suspend_dead_obligation(workspace_id: str, seq: int) -> list[Statement]:
-    """Suspend the obligation of a dead letter, which no agent could answer.
-
-    A draft is kept without reminders until the message is requeued and delivered again."""
-    row = {"workspace_id": workspace_id, "seq": seq}
-    return [("forget_owed", row), ("rest_obligation", row)]
-
-
-def obligation_event(name: str, obligation: Obligation, payload: Struct) -> JournalEvent:
-    """Build an event about the message of an obligation."""
-    return JournalEvent(
-        name, obligation.workspace_id, "message", obligation.activity_id, 0, msgspec.json.encode(payload)
-    )
+def ambiguous_reply(workspace: Workspace, requests: Iterable[UnansweredRequest]) -> AmbiguousReply:
+    """Build the error for a message that does not name which of several messages it answers."""
+    found = [
+        {
+            "reply_handle": make_handle(
+                workspace.org_id, each.source_id, workspace.id, each.context_id, each.activity_id, each.seq
+            ),
+            "activity_id": each.activity_id,
+            "kind": each.kind or "",
+            "summary": truncate_line(each.summary or "", _LISTED_LENGTH),
+        }
+        for each in requests
+    ]
+    choices = ", ".join(f'{each["reply_handle"]} ("{each["summary"]}")' for each in found)
+    return AmbiguousReply(count=len(found), choices=choices, open=found)

@@ -2,7 +2,7 @@
 
 A handle is the message's position in the log and a check over all that the answer depends on: `m17-k3f9q`. It is not
 stored. It is looked up in the caller's own log only, so it gives no access to others; the check keeps mistyped or
-invented handles from answering another message. See docs/obligations.md."""
+invented handles from answering another message. See docs/explanation/obligations.md."""
 
 import hashlib
 import re

@@ -72,14 +72,15 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: IdGenerator) -> None:
 
     The restored store has a new epoch, so that cursors of the old one are rejected. Raises BackupFailed."""
     if problem := integrity_error(copy):
-        raise BackupFailed(reason=f"{copy} cannot be put into a database: {problem}")
+        raise BackupFailed(reason=f"{copy} cannot be restored: {problem}. Choose another copy.")
     source = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         async with _open_connection(dsn) as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
             if found := await connection.fetch(_TABLES):
                 raise BackupFailed(
-                    reason=f"the database is not empty (it holds {found[0][0]}); make a new one and name that"
+                    reason=f"the database is not empty (it has the table {found[0][0]}). "
+                    "Create a new database and use that."
                 )
             for statement in _schema_statements(source):
                 await connection.execute(statement)
@@ -128,7 +129,7 @@ async def read_postgres_info(dsn: str) -> PostgresInfo:
 def _create_unfinished(copy: Path) -> Path:
     """Create the file that becomes the copy, readable for its owner only, replacing leftovers of an earlier attempt."""
     if copy.exists():
-        raise BackupFailed(reason=f"{copy} exists already; name a new file")
+        raise BackupFailed(reason=f"{copy} already exists. Choose a new file.")
     unfinished = copy.with_name(copy.name + ".part")  # control: copy-part-file
     try:
         unfinished.unlink(missing_ok=True)
@@ -173,7 +174,7 @@ async def _open_connection(dsn: str) -> AsyncIterator[Any]:
 async def _copy_database(connection: Any, file: Path) -> None:
     tables = [row[0] for row in await connection.fetch(_TABLES)]
     if "meta" not in tables:
-        raise BackupFailed(reason="there is no store in this database; name the right --database")
+        raise BackupFailed(reason="this database has no store. Choose the right --database.")
     indexes = await connection.fetch(_INDEXES)
     target = apsw.Connection(str(file))
     try:

@@ -22,10 +22,10 @@ from molecule_core.common.errors import SchemaTooNew, StateInUse, StoreUnavailab
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import StoreMeter
+from molecule_core.common.state_files import match_owner
 from molecule_core.store.cache_sync import CHANGES_KEY, MAX_KEPT_CHANGES, CacheSync
 from molecule_core.store.database import (
     SCHEMA_VERSION,
-    Command,
     CommandSteps,
     CurrentNumber,
     NextNumber,
@@ -34,20 +34,18 @@ from molecule_core.store.database import (
     Row,
     StepRequest,
     Store,
-    T,
     WriteConflict,
 )
 from molecule_core.store.group_commit import (
     CacheInvalidation,
     CommandQueue,
     PendingCommand,
-    batched_statements,
     cache_invalidations,
-    group_events,
-    must_replay_individually,
+    merge_group,
     run_writer,
 )
 from molecule_core.store.journal import journal_params
+from molecule_core.store.migration_log import log_migration_end, log_migration_start
 from molecule_core.store.postgres.backup import SCHEMA_LOCK, back_up_postgres
 from molecule_core.store.postgres.batched_reads import batched_query
 from molecule_core.store.queries import Dialect, Params, lazy_queries, load_migrations, load_schema
@@ -106,6 +104,7 @@ class PostgresStore(Store):
         self._queries = lazy_queries("postgres")
         self._queue = CommandQueue(limits)
         self.subscribers = self._queue.subscribers
+        self.run = self._queue.submit
         self._numbers: dict[tuple[str, str], int] = {}
         self._write_connection: asyncpg.Connection | None = None
         self._pool: asyncpg.Pool | None = None
@@ -152,22 +151,26 @@ class PostgresStore(Store):
                     await connection.execute(self._queries["set_meta"].sql, name, value)
             found = int(await connection.fetchval(self._queries["meta_value"].sql, "schema"))
             if found < SCHEMA_VERSION:
-                await self._back_up_before_migration(connection, found)
+                log_migration_start(found, await self._back_up_before_migration(connection, found))
                 for step in load_migrations("postgres", found):
                     await connection.execute(step)  # control: postgres-migration-step
                 await connection.execute(self._queries["set_meta"].sql, "schema", str(SCHEMA_VERSION))
+        if found < SCHEMA_VERSION:
+            log_migration_end()
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
 
-    async def _back_up_before_migration(self, connection: asyncpg.Connection, found: int) -> None:
-        """Copy the database before a migration. Writes are locked from here to the end of the migration."""
+    async def _back_up_before_migration(self, connection: asyncpg.Connection, found: int) -> Path | None:
+        """Copy the database before a migration; return the copy. Writes are locked until the migration ends."""
         if self._backup_folder is None:
-            return
+            return None
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         await connection.execute(f"LOCK TABLE {', '.join(row[0] for row in tables)} IN EXCLUSIVE MODE")
         copy = self._backup_folder / f"molecule.schema-{found}.postgres.db"
         copy.unlink(missing_ok=True)
         await back_up_postgres(self._dsn, copy, schema_is_locked=True)
+        match_owner(copy, self._backup_folder)
+        return copy
 
     async def close(self) -> None:
         self._queue.close()
@@ -183,11 +186,12 @@ class PostgresStore(Store):
         return self._queue.meter
 
     @property
+    def is_write_failing(self) -> bool:
+        return self._queue.write_health.is_failing
+
+    @property
     def queued_commands(self) -> int:
         return self._queue.queued_commands
-
-    def run(self, command: Command[T]) -> "asyncio.Future[T]":
-        return self._queue.submit(command)
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         if self._pool is None:
@@ -214,7 +218,7 @@ class PostgresStore(Store):
         return None  # another process may have written meanwhile
 
     async def catch_up(self) -> None:
-        if self._is_behind((await self.rows("standing", {}))[0]):
+        if self._is_behind((await self.rows("last_change_and_schema", {}))[0]):
             await self._cache_sync.catch_up(self.rows_of_each)
 
     def _is_behind(self, state: Row) -> bool:
@@ -244,7 +248,8 @@ class PostgresStore(Store):
                 with suppress(*_CONNECTION_ERRORS):
                     await connection.execute("ROLLBACK")
                 raise
-            if any(pending.has_writes for pending in group):
+            write_sets = [pending.write_set for pending in group if pending.write_set is not None]
+            if any(each.writes or each.events for each in write_sets):
                 await connection.execute("COMMIT")  # control: postgres-commit
             else:
                 await connection.execute("ROLLBACK")
@@ -274,11 +279,9 @@ class PostgresStore(Store):
         locks = ", ".join(sorted({_org_lock_number(pending.command.org) for pending in group}))
         await connection.execute(_BEGIN_WITH_LOCKS.replace("...", locks))
         # A statement of its own: the one that waits for the locks still sees the state before its wait.
-        if self._is_behind((await self._read_batch(connection, "standing", [{}]))[0][0]):
+        if self._is_behind((await self._read_batch(connection, "last_change_and_schema", [{}]))[0][0]):
             await self._cache_sync.catch_up(partial(self._read_batch, connection))
         await self._run_commands(connection, group)
-        if must_replay_individually(group):
-            raise WriteConflict
         return await self._write_group(connection, group)
 
     async def _run_commands(self, connection: asyncpg.Connection, group: list[PendingCommand]) -> None:
@@ -371,9 +374,9 @@ class PostgresStore(Store):
             await connection.executemany(query.sql, values)
 
     async def _write_group(self, connection: asyncpg.Connection, group: list[PendingCommand]) -> tuple[int, int] | None:
-        for name, batch in batched_statements(group):
+        statements, events = merge_group(group)
+        for name, batch in statements:
             await self._write_batch(connection, name, batch)
-        events = group_events(group)
         if events:
             await self._load_numbers(connection, [CurrentNumber("last_event", org) for org, _ in events])
             at = self._clock.now()

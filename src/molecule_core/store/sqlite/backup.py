@@ -1,6 +1,7 @@
 """Backups of an SQLite store: made while it is in use, restored while it is not."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import apsw
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import BackupFailed, SchemaTooNew, StateInUse
 from molecule_core.common.ids import IdGenerator
+from molecule_core.common.state_files import create_private_folder, match_handle_owner, match_owner
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite.store import DATABASE_FILE, acquire_process_lock
 
@@ -25,35 +27,41 @@ def database_path(state: Path) -> Path:
 def back_up_sqlite(state: Path, copy: Path) -> int:
     """Write one consistent copy of the store, also while a server writes to it; return its size in bytes.
 
-    Never overwrites a file. Raises BackupFailed."""
+    Never overwrites a file. Raises BackupFailed, and PermissionError for another user's store or folder."""
     database = database_path(state)
     if not database.exists():
-        raise BackupFailed(reason=f"there is no store in {state}; name the right --state-dir")
+        raise BackupFailed(reason=f"{state} has no store. Choose the right --state-dir.")
+    database.open("rb").close()  # SQLite's own error does not say that a permission is missing
     if copy.exists():
-        raise BackupFailed(reason=f"{copy} exists already; name a new file")
+        raise BackupFailed(reason=f"{copy} already exists. Choose a new file.")
     unfinished = copy.with_name(copy.name + ".part")  # control: backup-part-file
     unfinished.unlink(missing_ok=True)
     try:
         handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        match_handle_owner(handle, state)
         os.close(handle)
         source = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         source.execute("VACUUM INTO ?", (str(unfinished),))  # control: backup-vacuum
         source.close()
         sync_file(unfinished)
         unfinished.rename(copy)
+    except PermissionError:
+        raise
     except (OSError, apsw.Error) as error:
         unfinished.unlink(missing_ok=True)
-        raise BackupFailed(reason=str(error)) from None
+        raise BackupFailed(reason=f"the copy cannot be written: {error}. Choose another file.") from None
     return copy.stat().st_size
 
 
-def restore_sqlite(copy: Path, state: Path, *, clock: Clock, ids: IdGenerator) -> Path | None:
+def restore_sqlite(
+    copy: Path, state: Path, *, clock: Clock, ids: IdGenerator, restore_files: Callable[[], None] = lambda: None
+) -> Path | None:
     """Replace the store by a copy; return where the old store was moved, if there was one.
 
-    The restored store has a new epoch, so that cursors of the old one are rejected. Raises BackupFailed, StateInUse (a
-    server runs)."""
+    The restored store has a new epoch, so that cursors of the old one are rejected. `restore_files` is called just
+    before the replacement, while no server can start. Raises BackupFailed, StateInUse (a server runs)."""
     _check_copy(copy)
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_private_folder(state)
     database = database_path(state)
     lock = acquire_process_lock(database)
     try:
@@ -68,7 +76,9 @@ def restore_sqlite(copy: Path, state: Path, *, clock: Clock, ids: IdGenerator) -
         target.close()
         source.close()
         incoming.chmod(0o600)
+        match_owner(incoming, state)
         sync_file(incoming)
+        restore_files()
         aside = _move_aside(database, clock)
         incoming.rename(database)
         return aside
@@ -79,7 +89,7 @@ def restore_sqlite(copy: Path, state: Path, *, clock: Clock, ids: IdGenerator) -
 def _check_copy(copy: Path) -> None:
     """Check that a copy is a sound store with a schema that this version supports. Raises BackupFailed."""
     if problem := integrity_error(copy):
-        raise BackupFailed(reason=f"{copy} cannot take the place of the store: {problem}")
+        raise BackupFailed(reason=f"{copy} cannot be restored: {problem}. Choose another copy.")
 
 
 def integrity_error(database: Path) -> str:
@@ -113,6 +123,25 @@ def read_store_info(database: Path) -> StoreInfo:
     created_at = connection.execute("SELECT min(created_at) FROM orgs").get
     connection.close()
     return StoreInfo(schema, None if created_at is None else int(str(created_at)))
+
+
+class FileEntry(NamedTuple):
+    """An uploaded file that a store names."""
+
+    id: str
+    size: int
+
+
+def list_stored_files(database: Path) -> list[FileEntry]:
+    """Return the uploaded files that a sound store names; none for a schema without files."""
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'files'").get is None:
+            return []
+        rows = connection.execute("SELECT id, size FROM files ORDER BY id")
+        return [FileEntry(str(file_id), int(str(size))) for file_id, size in rows]
+    finally:
+        connection.close()
 
 
 def sqlite_version() -> str:

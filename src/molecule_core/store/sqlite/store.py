@@ -21,29 +21,28 @@ from molecule_core.common.errors import SchemaTooNew, StateInUse, StoreDamaged, 
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import StoreMeter
+from molecule_core.common.state_files import create_private_file, match_handle_owner, match_owner
 from molecule_core.store.database import (
     SCHEMA_VERSION,
-    Command,
     CommandSteps,
     CurrentNumber,
+    JournalEvent,
     NextNumber,
     ReadQuery,
     RequestBatch,
     Row,
     Store,
-    T,
     WriteConflict,
     WriteSet,
 )
 from molecule_core.store.group_commit import (
     CommandQueue,
     PendingCommand,
-    batched_statements,
-    group_events,
-    must_replay_individually,
+    merge_group,
     run_writer,
 )
 from molecule_core.store.journal import journal_params
+from molecule_core.store.migration_log import log_migration_end, log_migration_start
 from molecule_core.store.queries import Dialect, Params, lazy_queries, load_migrations, load_schema
 
 DATABASE_FILE = "molecule.db"
@@ -59,6 +58,8 @@ _PROBE_EVERY_COMMITS = 64
 _MAX_CACHED_NUMBERS = 200_000
 # A backup that reads the database may hold a lock briefly.
 _BUSY_MILLISECONDS = 5000
+# Errors of the disk or its permissions, not of the store: a backup would not help.
+_DISK_ERRORS = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.BusyError)
 
 
 class SqliteStore(Store):
@@ -86,6 +87,7 @@ class SqliteStore(Store):
         self._queries = lazy_queries("sqlite")
         self._queue = CommandQueue(limits)
         self.subscribers = self._queue.subscribers
+        self.run = self._queue.submit
         self._numbers: dict[tuple[str, str], int] = {}
         self._disk_latency = DiskLatency()
         self._commit_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="molecule-disk")
@@ -94,6 +96,7 @@ class SqliteStore(Store):
 
     async def open(self) -> None:
         self._lock_handle = acquire_process_lock(self._path)
+        create_private_file(self._path)  # SQLite would create it for all to read; its log gets the same mode
         try:
             self._write_connection = self._connect()
             self._write_connection.pragma("journal_mode", "wal")  # control: sqlite-wal
@@ -102,6 +105,8 @@ class SqliteStore(Store):
             self._prepare_schema()
             self._read_connection = self._connect()
             self._read_connection.pragma("query_only", True)
+        except _DISK_ERRORS as error:
+            raise StoreUnavailable from error
         except (apsw.Error, IndexError) as error:
             raise StoreDamaged(place=self._path, reason=error) from None
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
@@ -141,12 +146,15 @@ class SqliteStore(Store):
         unfinished.unlink(missing_ok=True)
         self._write_connection.execute("VACUUM INTO ?", (str(unfinished),))
         unfinished.chmod(0o600)
+        match_owner(unfinished, unfinished.parent)
         unfinished.rename(copy)
+        log_migration_start(found, copy)
         with self._write_connection as transaction:  # control: sqlite-migration
             for step in load_migrations("sqlite", found):
                 for _ in transaction.execute(step):
                     pass
             transaction.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
+        log_migration_end()
 
     async def close(self) -> None:
         self._queue.close()
@@ -164,11 +172,12 @@ class SqliteStore(Store):
         return self._queue.meter
 
     @property
+    def is_write_failing(self) -> bool:
+        return self._queue.write_health.is_failing
+
+    @property
     def queued_commands(self) -> int:
         return self._queue.queued_commands
-
-    def run(self, command: Command[T]) -> "asyncio.Future[T]":
-        return self._queue.submit(command)
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         try:
@@ -209,15 +218,14 @@ class SqliteStore(Store):
             for pending in group:
                 self._run_command(pending)
             crash_points.mark_reached("sqlite.decided")
-            if must_replay_individually(group):
-                raise WriteConflict
-            if not any(pending.has_writes for pending in group):
+            statements, events = merge_group(group)
+            if not statements and not events:
                 if any(pending.took_number for pending in group):
                     self._roll_back()
                 else:
                     self._write_connection.execute("ROLLBACK")  # the cached numbers are still correct
                 return
-            self._write_group(group)
+            self._write_group(statements, events)
             crash_points.mark_reached("sqlite.written")
             await self._commit_to_disk()  # control: sqlite-settle-last
             crash_points.mark_reached("sqlite.on_disk")
@@ -277,20 +285,14 @@ class SqliteStore(Store):
     def _answer_request(self, step: ReadQuery | NextNumber | CurrentNumber, pending: PendingCommand) -> Any:
         if isinstance(step, ReadQuery):
             return self._fetch(self._write_connection, step.name, step.params)
+        last = self._last_number(step.name, step.key)
         if isinstance(step, CurrentNumber):
-            return self._last_number(step.name, step.key)
-        number = self._take_number(step)
-        pending.took_number = pending.took_number or (number is not None and not step.allow_gaps)
-        return number
-
-    def _take_number(self, step: NextNumber) -> int | None:
-        if step.max_number is not None and self._last_number(step.name, step.key) >= step.max_number:
+            return last
+        if step.max_number is not None and last >= step.max_number:
             return None
-        return self._next_number(step.name, step.key)
-
-    def _next_number(self, name: str, key: str) -> int:
-        self._numbers[name, key] = number = self._last_number(name, key) + 1
-        return number
+        self._numbers[step.name, step.key] = last + 1
+        pending.took_number = pending.took_number or not step.allow_gaps
+        return last + 1
 
     def _last_number(self, name: str, key: str) -> int:
         """Return the highest number, cached: this process is the only writer, and a rollback clears the cache."""
@@ -300,18 +302,18 @@ class SqliteStore(Store):
             self._numbers[name, key] = last = (rows[0][0] or 0) if rows else 0
         return last
 
-    def _write_group(self, group: list[PendingCommand]) -> None:
-        for name, batch in batched_statements(group):
+    def _write_group(self, statements: list[tuple[str, list[Params]]], events: list[tuple[str, JournalEvent]]) -> None:
+        for name, batch in statements:
             query = self._queries[name]
             self._write_connection.executemany(
                 query.sql, [query.bind(params) for params in batch]
             )  # control: sqlite-batch
         at = self._clock.now()  # control: sqlite-journal
-        entries = [
-            journal_params(org, self._next_number("last_event", org), event, at) for org, event in group_events(group)
-        ]
-        append = self._queries["append_event"]
-        self._write_connection.executemany(append.sql, [append.bind(params) for params in entries])
+        append, entries = self._queries["append_event"], []
+        for org, event in events:
+            self._numbers["last_event", org] = number = self._last_number("last_event", org) + 1
+            entries.append(append.bind(journal_params(org, number, event, at)))
+        self._write_connection.executemany(append.sql, entries)
 
 
 class DiskLatency:
@@ -341,7 +343,8 @@ class DiskLatency:
 
 def acquire_process_lock(path: Path) -> int:
     """Lock a file beside the database for the lifetime of the process. Raises StateInUse."""
-    handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    match_handle_owner(handle, path.parent)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

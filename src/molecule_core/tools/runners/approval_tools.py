@@ -18,6 +18,7 @@ from molecule_core.common.text import truncate_line
 from molecule_core.tools.runners.delegation_tools import (
     FIRST_POLL_SECONDS,
     LONG_POLL_SECONDS,
+    PROGRESS_POLL_SECONDS,
     CallerWorkspaces,
     explicit_workspace,
     probe_workspaces,
@@ -26,19 +27,18 @@ from molecule_core.tools.runners.message_tools import ProgressCallback, idempote
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.schemas import approvals as types
 from molecule_core.tools.spec import APPROVAL_ARGUMENT, ToolError, unknown_answer_error
-from molecule_core.wire.schemas.approvals import ApprovalDecision, CurrentApprover
-from molecule_core.wire.schemas.inbox import APPROVAL_KINDS, InboxMessage
+from molecule_core.wire.schemas.activity import MessageKind
+from molecule_core.wire.schemas.approvals import ApprovalDecision, ApprovalStatus, CurrentApprover
+from molecule_core.wire.schemas.inbox import InboxMessage
 
 TOOL_NAMES = ("request_approval", "decide_approval")
 """The tools that `run` runs."""
-REQUEST_KIND, _ = APPROVAL_KINDS
-"""The kind of the message that asks an approver to decide."""
 APPROVAL_NEEDED = "approval_needed"
 """The error code of calls that a rule stopped."""
 # At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
-_OPEN_STATUSES = ("pending", "info_requested")
+_OPEN_STATUSES = (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 # Error codes of decisions that come too late: nothing is left to decide.
 _MOOT_ERROR_CODES = ("already_decided", "approval_moved_on", "approval_ended")
 
@@ -76,7 +76,7 @@ def versions_shown(messages: Iterable[InboxMessage], arguments: Struct) -> Shown
     found: ShownVersions = {}
     if isinstance(arguments, types.DecideApprovalArguments):
         for each in messages:
-            if each.kind == REQUEST_KIND and each.approval_id == arguments.approval_id:
+            if each.kind == MessageKind.APPROVAL_REQUEST and each.approval_id == arguments.approval_id:
                 version = ApprovalVersion(each.revision, each.action_hash)
                 found.setdefault(each.arrival_workspace_id, set()).add(version)
     return found
@@ -121,7 +121,7 @@ def _requesting_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tup
     if (workspace := explicit_workspace(workspaces, explicit_id)) is not None:
         return workspace
     raise ToolError(
-        "you sit in several workspaces; say with via_workspace as which one you want leave: "
+        "you have several workspaces. Set via_workspace to the one that requests the approval: "
         f"{', '.join(id_ for id_, _ in workspaces)}.",
         "ambiguous_workspace",
     )
@@ -144,8 +144,8 @@ async def _deciding_workspace(
     if found:
         return found[0]
     raise ToolError(
-        f"none of your workspaces was asked about an approval {truncate_line(approval_id, _MAX_QUOTED_LENGTH)}; yours: "
-        f"{', '.join(id_ for id_, _ in workspaces)}.",
+        f"none of your workspaces was asked about an approval {truncate_line(approval_id, _MAX_QUOTED_LENGTH)}. Your "
+        f"workspaces: {', '.join(id_ for id_, _ in workspaces)}.",
         "unknown_approval",
     )
 
@@ -162,8 +162,8 @@ async def _check_not_requester(
     requester_id = (await _fetch_approval(requester, workspace_id, arguments.approval_id)).workspace_id
     if requester_id in others:
         raise ToolError(
-            f"you have asked for this approval yourself, as {requester_id}, and decide nothing of your own in another "
-            "seat either. Decide escalate: somebody else is asked then.",
+            f"you requested this approval yourself, as {requester_id}, so you cannot decide it as another of your "
+            "workspaces. Use decision escalate: another approver then decides.",
             "own_approval",
         )
 
@@ -206,11 +206,13 @@ async def request_approval(
     )
     poll_seconds = LONG_POLL_SECONDS if progress is None else FIRST_POLL_SECONDS
     note = ""
-    while item.status == "pending" and (remaining := arguments.wait - (clock.monotonic() - started_at)) > 0:
+    while (
+        item.status == ApprovalStatus.PENDING and (remaining := arguments.wait - (clock.monotonic() - started_at)) > 0
+    ):
         try:
             item = await wait_for_change(requester, workspace_id, item, min(remaining, poll_seconds), clock)
         except ToolError as error:
-            note = f"It is open, but the decision could not be waited for: {error.text}"
+            note = f"The request is open, but waiting for the decision failed: {error.text}"
             if not error.is_transient:
                 break
             await clock.wait(asyncio.get_running_loop().create_future(), min(remaining, _MIN_POLL_SECONDS))
@@ -218,7 +220,7 @@ async def request_approval(
         note = ""
         if progress is not None:
             await progress(min(arguments.wait, clock.monotonic() - started_at), arguments.wait, _progress_text(item))
-        poll_seconds = LONG_POLL_SECONDS
+            poll_seconds = PROGRESS_POLL_SECONDS
     return _request_result(workspace_id, item, note)
 
 
@@ -262,25 +264,31 @@ def is_open(item: ApprovalSummary) -> bool:
 
 def _progress_text(item: ApprovalSummary) -> str:
     holder = item.holder.name or "a person"
-    return {"pending": f"waiting for {holder}", "info_requested": "a question was asked"}.get(item.status, item.status)
+    return {"pending": f"waiting for {holder}", "info_requested": "the approver asked a question"}.get(
+        item.status, item.status
+    )
 
 
-_STATUS_ADVICE = {
-    "pending": "It is open: do nothing of it yet, and do not ask again. The decision comes into your inbox as a "
-    "message of kind approval_decision; go on with other work.",
-    "info_requested": "Who decides wants to know more: the question comes into your inbox. Answer that message; what "
-    "you wanted to do still waits.",
-    "approved": "You may do this, once, and exactly as `details` says.",
-    "denied": "Do not do it, and do not try it in another way.",
-    "expired": "Nobody has decided in time, which means no: do not do it.",
-    "withdrawn": "It was withdrawn: do not do it.",
+_STATUS_ADVICE: Mapping[str, str] = {
+    ApprovalStatus.PENDING: "The request is open. Do not perform the action yet, and do not request it again. The "
+    "decision arrives in your inbox as a message of kind approval_decision. Do other work until then.",
+    ApprovalStatus.INFO: "The approver needs more information. The question arrives in your inbox: answer that "
+    "message. Do not perform the action yet.",
+    ApprovalStatus.APPROVED: "You may perform the action once, exactly as `details` says.",
+    ApprovalStatus.DENIED: "Do not perform the action, and do not try another way.",
+    ApprovalStatus.EXPIRED: "The request expired without a decision. Do not perform the action.",
+    ApprovalStatus.WITHDRAWN: "The request was withdrawn. Do not perform the action.",
 }
-_EDITED_NOTE = "The details were changed by who decided: what you proposed is not what you may do."
+_EDITED_NOTE = "The approver changed the details: only `details` of this result is allowed, not your proposal."
 
 
 def _request_result(workspace_id: str, item: ApprovalSummary, note: str) -> dict[str, Any]:
     edited = item.edited is not None
-    notes = [_STATUS_ADVICE.get(item.status, ""), _EDITED_NOTE if edited and item.status == "approved" else "", note]
+    notes = [
+        _STATUS_ADVICE.get(item.status, ""),
+        _EDITED_NOTE if edited and item.status == ApprovalStatus.APPROVED else "",
+        note,
+    ]
     return _to_builtins(
         types.RequestApprovalResult(
             approval_id=item.approval_id,
@@ -335,14 +343,14 @@ async def decide_approval(
             holder=_approver_name(item),
             note=_DECISION_NOTES.get(arguments.decision, "")
             if not settled
-            else "Who asked is told. Nothing is left to do.",
+            else "The requester is notified. You have nothing left to do.",
         )
     )
 
 
 _DECISION_NOTES = {
-    "escalate": "It is decided above you now. Nothing is left to do.",
-    "more_info": "Who asked is asked. The answer comes as a message of its own, which you decide then.",
+    "escalate": "The level above you decides now. You have nothing left to do.",
+    "more_info": "The requester receives the question. The answer arrives as a separate message: decide then.",
 }
 
 
@@ -371,9 +379,8 @@ async def _resolve_version(
         if matches and is_certain:
             return current
     raise ToolError(
-        f"approval {arguments.approval_id} has changed since it was first asked for. Give the revision and the "
-        "action_hash "
-        "that stand in the message which you decide about: so no other action than that one can be approved.",
+        f"approval {arguments.approval_id} has changed since it was requested. Set revision and action_hash to the "
+        "values in the message that you decide, so that only that action can be approved.",
         "approval_changed",
     )
 
@@ -384,19 +391,19 @@ def approval_needed_error(problem: Mapping[str, Any]) -> ToolError:
     item = approval if isinstance(approval, dict) else {}
     if not isinstance(item.get("approval_id"), str):
         return ToolError(
-            truncate_line(str(problem.get("error", "this needs an approval")), _MAX_QUOTED_LENGTH), APPROVAL_NEEDED
+            truncate_line(str(problem.get("error", "this call needs an approval")), _MAX_QUOTED_LENGTH), APPROVAL_NEEDED
         )
-    retry_text = f'call the tool again with the very same arguments and {APPROVAL_ARGUMENT} "{item["approval_id"]}"'
+    retry_text = f'repeat the same call with the same arguments and {APPROVAL_ARGUMENT} "{item["approval_id"]}"'
     reason_text = (
-        f"{truncate_line(str(item.get('action')), _MAX_QUOTED_LENGTH)} needs an approval, by a rule of your workspace."
+        f"{truncate_line(str(item.get('action')), _MAX_QUOTED_LENGTH)} needs an approval by a rule of your workspace."
     )
-    if item.get("status") == "approved":
+    if item.get("status") == ApprovalStatus.APPROVED:
         return ToolError(f"{reason_text} It is approved: {retry_text}.", APPROVAL_NEEDED)
     advice = (
-        f"It is asked for. Wait for the decision, which comes into your inbox; if it is approved, {retry_text}. "
-        "If not, do"
+        f"The approval was requested, and the decision arrives in your inbox. If it is approved, {retry_text}. "
+        "Otherwise do not"
     )
-    return ToolError(f"{reason_text} {advice} not do it.", APPROVAL_NEEDED)
+    return ToolError(f"{reason_text} {advice} perform the action.", APPROVAL_NEEDED)
 
 
 def is_moot(error: ToolError) -> bool:
@@ -412,7 +419,7 @@ def approval_path(workspace_id: str, approval_id: str = "", verb: str = "") -> s
     """Return a path of the approval routes. Raises ToolError if an id could change the path."""
     parts = ["workspaces", workspace_id, "approvals", *filter(None, [approval_id, verb])]
     if not approval_id.strip(".") and approval_id:
-        raise ToolError(f"{approval_id!r} names no approval; give the approval_id of the message.", "bad_arguments")
+        raise ToolError(f"approval_id cannot be {approval_id!r}. Use the approval_id of the message.", "bad_arguments")
     return "/" + "/".join(quote(each, safe="") for each in parts)
 
 

@@ -21,7 +21,7 @@ from molecule_core.tools.runners.delegation_tools import CallerWorkspaces, expli
 from molecule_core.tools.runners.message_tools import ProgressCallback, idempotency_headers
 from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.schemas import collaboration as types
-from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError
+from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, unknown_answer_error
 from molecule_core.wire.schemas.thread_log import AgentState
 from molecule_core.wire.schemas.threads import AgentCallResponse, AgentList
 
@@ -31,14 +31,14 @@ COLLAB_SECTION = "collab"
 SESSION_KEY = "session"
 """The key of the session thread, and the prefix of the keys for several sessions of one workspace."""
 SESSION_BASE_INSTRUCTIONS = (
-    "This thread stands for a session of an agent whose own runtime holds its instructions and its conversation. What "
-    "is kept here is what it asks of other agents, and what becomes of them."
+    "This thread represents a session of an agent whose own runtime has its instructions and its conversation. The "
+    "thread records the agent's calls to other agents and their results."
 )
 """The base instructions of a session thread in a workspace without a reported prompt."""
 IN_PROGRESS = "inProgress"
 UNDRIVEN_NOTE = (
-    "No engine is driving this workspace's threads: {paths} will not move before one does. Somebody has to start one, "
-    "such as `molecule agent run`, in workspace {seats}."
+    "No engine drives the threads of workspace {workspaces}: {paths} cannot continue. A person must start an engine "
+    "there, for example with `molecule agent run`."
 )
 _ROUTE_VERBS: Mapping[type[Struct], str] = {
     types.SpawnAgentArguments: "spawn",
@@ -128,7 +128,7 @@ async def _calling_workspace(workspaces: CallerWorkspaces, arguments: Struct) ->
             return found[0]
     ids = ", ".join(id_ for id_, _ in workspaces)
     raise ToolError(
-        f"you sit in several workspaces; say with {IDENTITY_ARGUMENT} as which one you act: {ids}.",
+        f"you have several workspaces. Set {IDENTITY_ARGUMENT} to the one to act as: {ids}.",
         "ambiguous_workspace",
     )
 
@@ -160,7 +160,7 @@ async def session_thread(requester: Requester, workspace_id: str, session: str =
         if not thread.closed:
             return thread.thread_id
         key = f"{SESSION_KEY}:{thread.thread_id}"
-    raise ToolError("too many threads of this session were closed; name another one as thread_id.", "thread_closed")
+    raise ToolError("too many threads of this session are closed. Set thread_id to an open thread.", "thread_closed")
 
 
 async def _start_session_thread(requester: Requester, workspace_id: str, key: str) -> _ThreadSummary:
@@ -319,7 +319,7 @@ def _wait_result(caller: CollabCaller, answer: AgentCallResponse) -> dict[str, A
 def _successful_call(answer: AgentCallResponse) -> Any:
     """Return the call. Raises ToolError if it is the repetition of a rejected one."""
     if answer.call.status == "failed" or not (answer.call.agents or answer.call.tool == "wait"):
-        raise ToolError(answer.call.reason or "it has failed; call again", "call_failed")
+        raise ToolError(answer.call.reason or "the call failed. Call the tool again.", "call_failed")
     return answer.call
 
 
@@ -337,13 +337,13 @@ def _agent_snapshot(state: AgentState) -> types.AgentSnapshot:
 
 def _undriven_note(paths: Sequence[str], workspaces: Sequence[str]) -> str:
     """Return the note about agents without an engine, or an empty string."""
-    return UNDRIVEN_NOTE.format(paths=", ".join(paths), seats=", ".join(workspaces)) if paths else ""
+    return UNDRIVEN_NOTE.format(paths=", ".join(paths), workspaces=", ".join(workspaces)) if paths else ""
 
 
 def _thread_path(thread_id: str, *rest: str) -> str:
     """Return a path of the thread routes. Raises ToolError if the id could change the path."""
     if not thread_id.strip("."):
-        raise ToolError(f"{thread_id!r} names no thread; leave thread_id out.", "bad_arguments")
+        raise ToolError(f"thread_id cannot be {thread_id!r}. Omit thread_id.", "bad_arguments")
     return "/threads/" + "/".join(quote(each, safe="") for each in (thread_id, *rest))
 
 
@@ -353,11 +353,7 @@ def _convert_response(answer: Any, shape: type[_ResponseT]) -> _ResponseT:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError as error:
         detail = truncate_line(str(error), _MAX_QUOTED_LENGTH)
-        raise ToolError(
-            f"the server answered something that this version does not know ({detail}). What was asked may have been "
-            "done. Tell the person that agent and server differ in version.",
-            "unknown_answer",
-        ) from None
+        raise unknown_answer_error(detail) from None
 
 
 def _to_builtins(response: Struct) -> dict[str, Any]:

@@ -19,23 +19,26 @@ from molecule_core.common.text import truncate_line
 from molecule_core.tools.runners.message_tools import ProgressCallback, idempotency_headers
 from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.schemas import delegations as types
-from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError
+from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, unknown_answer_error
 from molecule_core.wire.schemas.delegations import (
     DelegateResponse,
     DelegationDetail,
     DelegationItem,
+    DelegationStatus,
     DelegationTimelineEntry,
 )
 
 TOOL_NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
 """The tools that `run` runs."""
 LONG_POLL_SECONDS, FIRST_POLL_SECONDS = 20, 1
+PROGRESS_POLL_SECONDS = 10
+"""Clients give up a call after 20 s without progress at the earliest."""
 """Maximum wait of one request: hosts abort silent calls after a minute, proxies silent requests earlier. The first
 request is shorter for callers that want progress."""
 # At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
-_DELIVERED_TO_INBOX, _STATUS_UNKNOWN, _PHASE_WAITING = "inbox", "unknown_after_send", "waiting"
+_DELIVERED_TO_INBOX, _PHASE_WAITING = "inbox", "waiting"
 SOURCE_FIELD, TARGET_FIELD = "source_id", "target_id"
 """The fields of the two sides of a task: its source delegated it, its target works on it."""
 
@@ -115,15 +118,13 @@ async def workspace_for_target(workspaces: CallerWorkspaces, explicit_id: str, t
         return found[0]
     if found:
         raise ToolError(
-            f"several of your workspaces may delegate to {truncate_line(target, _MAX_QUOTED_LENGTH)}; say as which "
-            "one you act "
-            f"with {IDENTITY_ARGUMENT}: {_list_ids(found)}.",
+            f"several of your workspaces may delegate to {truncate_line(target, _MAX_QUOTED_LENGTH)}. Set "
+            f"{IDENTITY_ARGUMENT} to one of them: {_list_ids(found)}.",
             "ambiguous_workspace",
         )
     raise ToolError(
-        f"none of your workspaces may talk to {truncate_line(target, _MAX_QUOTED_LENGTH)}. list_peers shows whom "
-        "each of them "
-        f"reaches; yours: {_list_ids(workspaces)}.",
+        f"none of your workspaces may message {truncate_line(target, _MAX_QUOTED_LENGTH)}. list_peers shows the "
+        f"peers of each workspace. Your workspaces: {_list_ids(workspaces)}.",
         "unknown_workspace",
     )
 
@@ -150,9 +151,9 @@ async def workspace_for_task(
     )
     if found:
         return found[0]
-    relation = {SOURCE_FIELD: "has delegated", TARGET_FIELD: "works on"}.get(side, "knows")
+    relation = {SOURCE_FIELD: "delegated", TARGET_FIELD: "works on"}.get(side, "has access to")
     raise ToolError(
-        f"none of your workspaces {relation} a task {truncate_line(task_id, _MAX_QUOTED_LENGTH)}; yours: "
+        f"none of your workspaces {relation} a task {truncate_line(task_id, _MAX_QUOTED_LENGTH)}. Your workspaces: "
         f"{_list_ids(workspaces)}.",
         "unknown_task",
     )
@@ -173,7 +174,8 @@ def explicit_workspace(workspaces: CallerWorkspaces, explicit_id: str) -> tuple[
         if workspace[0] == explicit_id:
             return workspace
     raise ToolError(
-        f"workspace {truncate_line(explicit_id, _MAX_QUOTED_LENGTH)} is none of yours; yours: {_list_ids(workspaces)}",
+        f"workspace {truncate_line(explicit_id, _MAX_QUOTED_LENGTH)} is not one of yours. Your workspaces: "
+        f"{_list_ids(workspaces)}.",
         "unknown_workspace",
     )
 
@@ -226,9 +228,10 @@ async def delegate_task(
         if progress is not None:
             await progress(arguments.wait - remaining, arguments.wait, await _progress_text(requester, response))
         try:
-            response = await _poll_delegation(requester, workspace_id, response, remaining, clock)
+            longest = remaining if progress is None else min(remaining, PROGRESS_POLL_SECONDS)
+            response = await _poll_delegation(requester, workspace_id, response, longest, clock)
         except ToolError as error:
-            note = f"It goes on, but its result could not be waited for: {error.text}"
+            note = f"The task continues, but waiting for its result failed: {error.text}"
             if not error.is_transient:
                 break
             await clock.wait(asyncio.get_running_loop().create_future(), min(remaining, _MIN_POLL_SECONDS))
@@ -288,6 +291,8 @@ async def _progress_text(requester: Requester, response: DelegateResponse) -> st
     if item.progress is not None and item.progress.current_step:
         percent = "" if item.progress.percent is None else f" ({item.progress.percent} %)"
         return f"{item.progress.current_step}{percent}"
+    if item.target_limited_until:
+        return f"the peer is limited until {item.target_limited_until}"
     if item.queue_position:
         return f"queued behind {item.queue_position}"
     return _state_text(item.status, item.phase)
@@ -295,23 +300,24 @@ async def _progress_text(requester: Requester, response: DelegateResponse) -> st
 
 _PHASE_TEXTS = {
     "waiting": "waiting for the peer",
-    "sending": "being sent",
-    "retrying": "not sent yet; it is tried once more",
-    "claimed": "taken by the peer",
-    "working": "being worked on",
+    "sending": "sending",
+    "retrying": "not sent yet, retrying",
+    "claimed": "picked up by the peer",
+    "working": "in progress",
+    "asking": "waits for your answer: the peer's question is in your inbox",
 }
 
 
 def _state_text(status: str, phase: str) -> str:
-    if status == _STATUS_UNKNOWN:
-        return "sent, and whether it arrived is not known"
+    if status == DelegationStatus.UNKNOWN:
+        return "sent; whether it arrived is unknown"
     return _PHASE_TEXTS.get(phase, status)
 
 
 def _delegate_result(
     workspace_id: str, response: DelegateResponse, *, is_duplicate: bool, warning: str, note: str
 ) -> dict[str, Any]:
-    notes = ["This task was given already; this is how that one stands."] if is_duplicate else []
+    notes = ["This task was already delegated; this is its current state."] if is_duplicate else []
     notes += [note, _advice_text(response, response.warning or warning)]
     return _to_builtins(
         types.DelegateTaskResult(
@@ -337,12 +343,12 @@ def _advice_text(response: DelegateResponse, warning: str) -> str:
     """Return what to do while the task runs, or where its result is."""
     if response.settled:
         is_in_inbox = response.delivered == _DELIVERED_TO_INBOX
-        return "Its end is in your inbox, as a message of kind delegation_result." if is_in_inbox else ""
+        return "The result or failure is in your inbox, as a message of kind delegation_result." if is_in_inbox else ""
     warning_text = f" ({warning})" if warning and response.phase == _PHASE_WAITING else ""
     return (
-        f"The task is with {response.target_id}: {_state_text(response.state, response.phase)}{warning_text}. Its "
-        "result comes into your "
-        "inbox as a message of kind delegation_result; go on with other work, or ask check_task_status."
+        f"The task is with {response.target_id}: {_state_text(response.state, response.phase)}{warning_text}. The "
+        "result arrives in your inbox as a message of kind delegation_result. Do other work until then, or call "
+        "check_task_status."
     )
 
 
@@ -409,6 +415,7 @@ def _task_status(
             reason=item.reason or "",
             advice=item.advice or "",
             stuck=item.stuck,
+            limited_until=item.target_limited_until or "",
             current_step="" if reported is None else reported.current_step,
             tools_used=[] if reported is None else reported.tools_used,
             eta_hint="" if reported is None else reported.eta_hint,
@@ -438,7 +445,7 @@ async def _fetch_detail(requester: Requester, task_id: str) -> DelegationDetail:
 def _path_segment(id_: str) -> str:
     """Quote an id as one path segment. Raises ToolError if it could change the path."""
     if not id_.strip("."):
-        raise ToolError(f"{id_!r} names no task; give the task_id that delegating gave you.", "bad_arguments")
+        raise ToolError(f"task_id cannot be {id_!r}. Use the task_id that delegate_task returned.", "bad_arguments")
     return quote(id_, safe="")
 
 
@@ -448,11 +455,7 @@ def _convert_response(answer: Any, shape: type[_ResponseT]) -> _ResponseT:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError as error:
         reported = truncate_line(str(error), _MAX_QUOTED_LENGTH)
-        raise ToolError(
-            f"the server answered something that this version does not know ({reported}). What was asked may have been "
-            "done. Tell the person that agent and server differ in version.",
-            "unknown_answer",
-        ) from None
+        raise unknown_answer_error(reported) from None
 
 
 def _to_builtins(response: Struct) -> dict[str, Any]:

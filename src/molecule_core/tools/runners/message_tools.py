@@ -17,6 +17,7 @@ from molecule_core.tools.schemas import messages as types
 from molecule_core.tools.schemas import replies
 from molecule_core.tools.spec import ToolError, unknown_answer_error
 from molecule_core.wire.protocols.a2a_response import message_parts, part_as_text, unwrap_result
+from molecule_core.wire.schemas.activity import ActivityMethod, ActivityType, Intent
 from molecule_core.wire.schemas.envelope import include_parameter
 from molecule_core.wire.schemas.inbox import InboxMessage, message_from_row
 
@@ -25,12 +26,14 @@ LEASE_SECONDS = 300
 still finds its sender waiting."""
 # Servers cap the wait of a poll at this.
 _MAX_POLL_SECONDS = 25
+# Clients give up a call after 20 s without progress at the earliest.
+_PROGRESS_POLL_SECONDS = 10
 _MAX_KEY_LENGTH = 128
 IDEMPOTENCY_HEADER = "idempotency-key"
 """The header that identifies a repeated request."""
 _SUMMARY_LENGTH = 200
 _MAX_QUOTED_HANDLE = 64
-_MESSAGE_ACTIVITY_TYPES = ("a2a_receive", "a2a_send")
+_MESSAGE_ACTIVITY_TYPES = (ActivityType.RECEIVE, ActivityType.SEND)
 # Hosts name a tool call in `_meta`; a repeated call carries the same name.
 CALL_META_KEY = "molecule/call"
 """The `_meta` member in which our engine names a call."""
@@ -77,6 +80,8 @@ async def reply_to_workspace(
     The reply is only sent from the workspace that received the message, and only to its sender. `handle_matches`:
     the handle is known to belong to `activity_id`; otherwise only the handle is sent, and the server closes its
     message."""
+    if arguments.reply_handle and not arguments.peer_id and not arguments.activity_id:
+        return await _reply_to_handle(requester, workspace_id, arguments, key)
     requester = with_approval(requester, arguments)
     if arguments.activity_id:
         await _check_recipient(requester, workspace_id, arguments)
@@ -93,15 +98,40 @@ async def reply_to_workspace(
     # Given a handle, the server has closed its message with the reply, so no ack is needed.
     closes_message = bool(arguments.activity_id or arguments.reply_handle) and not arguments.progress
     sends_ack = closes_message and bool(arguments.activity_id)
-    note = await _try_ack(requester, workspace_id, arguments.activity_id, arguments.attempt) if sends_ack else ""
+    note = await try_ack(requester, workspace_id, arguments.activity_id, arguments.attempt) if sends_ack else ""
     result = types.ReplyToWorkspaceResult(
         status=_text_member(response, "status") or "sent",
         workspace_id=workspace_id,
         peer_id=arguments.peer_id,
         activity_id=_text_member(response, "activity_id"),
         acknowledged=closes_message and not note,
+        answers=_text_member(response, "answers"),  # not of a progress report, which answers nothing
         answer=_answer_text(response),
         note=note,
+    )
+    payload: dict[str, Any] = msgspec.to_builtins(result)
+    return payload
+
+
+async def _reply_to_handle(
+    requester: Requester, workspace_id: str, arguments: types.ReplyToWorkspaceArguments, key: str
+) -> dict[str, Any]:
+    """Reply to the message of a handle, of which nothing else is known."""
+    by_handle = replies.ReplyByHandleArguments(
+        handle=arguments.reply_handle,
+        text=arguments.text,
+        progress=arguments.progress,
+        approval_id=arguments.approval_id,
+    )
+    found = await reply_by_handle(requester, workspace_id, by_handle, key, arguments.attempt, intent=arguments.intent)
+    result = types.ReplyToWorkspaceResult(
+        status=found["status"],
+        workspace_id=workspace_id,
+        peer_id=found["peer_id"],
+        activity_id=found["activity_id"],
+        acknowledged=found["acknowledged"],
+        answers=found["answers"],
+        note=found["note"],
     )
     payload: dict[str, Any] = msgspec.to_builtins(result)
     return payload
@@ -120,9 +150,8 @@ def _reply_metadata(arguments: types.ReplyToWorkspaceArguments) -> dict[str, Any
 def two_messages_error(activity_id: str, handle: str) -> ToolError:
     """Build the error for a call whose activity_id and handle belong to different messages."""
     return ToolError(
-        f"activity_id {activity_id} and reply_handle {truncate_line(handle, _MAX_QUOTED_HANDLE)} are of two "
-        "messages; give the "
-        "one that you answer.",
+        f"activity_id {activity_id} and reply_handle {truncate_line(handle, _MAX_QUOTED_HANDLE)} belong to two "
+        "messages. Use only the one of the message that you answer.",
         "two_messages",
     )
 
@@ -130,11 +159,10 @@ def two_messages_error(activity_id: str, handle: str) -> ToolError:
 async def _check_recipient(requester: Requester, workspace_id: str, arguments: types.ReplyToWorkspaceArguments) -> None:
     sender = await fetch_sender(requester, workspace_id, arguments.activity_id)
     if sender != arguments.peer_id:
-        advice = f"give peer_id {sender!r}" if sender else "leave peer_id out: it came from a person"
+        advice = f"Set peer_id to {sender!r}" if sender else "Omit peer_id: the message is from a person"
         raise ToolError(
-            f"message {arguments.activity_id} is not from {arguments.peer_id or 'a person'}; {advice}, or leave "
-            "activity_id out "
-            "if this is no answer to it.",
+            f"message {arguments.activity_id} is not from {arguments.peer_id or 'a person'}. {advice}. If this is "
+            "not an answer to the message, omit activity_id.",
             "wrong_peer",
         )
 
@@ -149,9 +177,8 @@ async def fetch_sender(requester: Requester, workspace_id: str, activity_id: str
         if error.code != "not_found":
             raise
         raise ToolError(
-            f"workspace {workspace_id} has no message {activity_id}. Take workspace_id from the message's "
-            "arrival_workspace_id; "
-            "if it is too old to be known any more, leave activity_id out.",
+            f"workspace {workspace_id} has no message {activity_id}. Set workspace_id to the message's "
+            "arrival_workspace_id. If the message is too old to be found, omit activity_id.",
             "wrong_workspace",
         ) from None
     return _text_member(log, "source_id")
@@ -161,7 +188,7 @@ async def _send_to_peer(
     requester: Requester, workspace_id: str, arguments: types.ReplyToWorkspaceArguments, key: str
 ) -> Any:
     if arguments.peer_id == workspace_id:
-        raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
+        raise ToolError("peer_id cannot be your own workspace. Use the peer_id of the message.", "wrong_peer")
     metadata: dict[str, Any] = {"intent": arguments.intent, **_reply_metadata(arguments)}  # control: message-intent
     message: dict[str, Any] = {
         "role": "agent",
@@ -170,11 +197,13 @@ async def _send_to_peer(
     }
     if idempotency_headers(key):
         message["messageId"] = key
-    envelope = {"jsonrpc": "2.0", "id": key or "reply", "method": "message/send", "params": {"message": message}}
+    envelope = {"jsonrpc": "2.0", "id": key or "reply", "method": ActivityMethod.SEND, "params": {"message": message}}
     path = f"/workspaces/{quote(arguments.peer_id, safe='')}/a2a"
     response = await requester.call("POST", path, body=envelope, headers=idempotency_headers(key))
     if isinstance(response, dict) and isinstance(response.get("error"), dict):
-        raise ToolError(f"the peer's agent refused it: {_text_member(response['error'], 'message')}", "refused_by_peer")
+        raise ToolError(
+            f"the peer's agent rejected the message: {_text_member(response['error'], 'message')}", "refused_by_peer"
+        )
     _require_member(response, "result", "status")
     await _log_sent(requester, workspace_id, arguments, envelope)
     return response
@@ -187,8 +216,8 @@ async def _log_sent(
 
     A failure is ignored: the message itself was sent."""
     entry = {
-        "activity_type": "a2a_send",
-        "method": "message/send",
+        "activity_type": ActivityType.SEND,
+        "method": ActivityMethod.SEND,
         "target_id": arguments.peer_id,
         "summary": truncate_line(arguments.text, _SUMMARY_LENGTH),
         "request_body": envelope,
@@ -199,12 +228,21 @@ async def _log_sent(
         return
 
 
-async def _try_ack(requester: Requester, workspace_id: str, activity_id: str, attempt: int) -> str:
+async def ack_unnamed(requester: Requester, workspace_id: str, result: dict[str, Any], attempt: int) -> None:
+    """Acknowledge the message that a call answered without naming it, and note that in the call's result.
+
+    `attempt`: of its claim. Only for a message that the caller was shown: the server does not know that it was."""
+    note = await try_ack(requester, workspace_id, result["answers"], attempt)
+    if "acknowledged" in result:
+        result.update(acknowledged=not note, note=note)
+
+
+async def try_ack(requester: Requester, workspace_id: str, activity_id: str, attempt: int) -> str:
     """Acknowledge the message. Returns an empty string, or the note for the caller if that failed."""
     try:
         await _ack(requester, workspace_id, activity_id, attempt)
     except ToolError as error:
-        return f"Your answer was sent, do not send it again. The message could not be acknowledged: {error.text}"
+        return f"Your answer was sent; do not send it again. The message could not be acknowledged: {error.text}"
     return ""
 
 
@@ -235,11 +273,19 @@ def _answer_text(answer: Any) -> str:
 
 
 async def reply_by_handle(
-    requester: Requester, workspace_id: str, arguments: replies.ReplyByHandleArguments, key: str = "", attempt: int = 0
+    requester: Requester,
+    workspace_id: str,
+    arguments: replies.ReplyByHandleArguments,
+    key: str = "",
+    attempt: int = 0,
+    *,
+    intent: str = Intent.INFORM,
 ) -> dict[str, Any]:
     """Reply to the message of a handle. `attempt`: of its claim, if known. Raises ToolError."""
     requester = with_approval(requester, arguments)
     payload: dict[str, Any] = {"handle": arguments.handle, "text": arguments.text}
+    if intent != Intent.INFORM:
+        payload["intent"] = intent
     if arguments.progress:  # control: answer-in-progress
         payload["progress"] = True
     if arguments.attachments:
@@ -273,7 +319,7 @@ async def _finish_by_handle(
     acknowledged = isinstance(response, dict) and response.get("acknowledged") is True
     note = ""
     if state and answers and not acknowledged:
-        note = await _try_ack(requester, workspace_id, answers, attempt)
+        note = await try_ack(requester, workspace_id, answers, attempt)
         acknowledged = not note
     result = replies.ReplyByHandleResult(
         status=_text_member(response, "status") or "sent",
@@ -367,7 +413,9 @@ async def wait_for_message(
     started_at = clock.monotonic()
     elapsed = 0.0
     while True:
-        message = await claim_message(requester, workspace_id, seconds - elapsed, lease=lease)
+        remaining = seconds - elapsed
+        poll_seconds = remaining if progress is None else min(remaining, _PROGRESS_POLL_SECONDS)
+        message = await claim_message(requester, workspace_id, poll_seconds, lease=lease)
         elapsed = clock.monotonic() - started_at
         if message is not None or elapsed >= seconds:
             return message
@@ -403,10 +451,6 @@ async def ack_message(requester: Requester, workspace_id: str, arguments: types.
         types.InboxPopResult(activity_id=arguments.activity_id, workspace_id=workspace_id, removed=True)
     )
     return payload
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _text_member(value: Any, name: str) -> str:

@@ -15,7 +15,7 @@ DeciderArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="The workspace you act as (its id); left out: the one of yours that is asked.",
+        description="Id of the workspace to act as. Default: your workspace that received the request.",
     ),
 ]
 
@@ -27,33 +27,37 @@ class RequestApprovalArguments(ToolArguments, frozen=True):
         str,
         Meta(
             min_length=1,
-            description="What you want to do, as a short name that you use each time for the same sort of thing, such "
-            "as deploy or refund.",
+            description="Short name of the action, always the same for the same kind of action, for example deploy "
+            "or refund.",
         ),
     ]
     reason: Annotated[
-        str, Meta(min_length=1, description="Why, so that it stands alone: who decides knows nothing of your work.")
+        str,
+        Meta(
+            min_length=1,
+            description="The reason, understandable without context: the approver does not know your work.",
+        ),
     ]
     details: Annotated[
         dict[str, Any],
         Meta(
-            description="Exactly what you would do, as data: the command, the recipient, the amount. The decision is "
-            "good for this and nothing else."
+            description="The exact action as data: command, recipient, amount. The decision applies to this and "
+            "nothing else."
         ),
     ] = field(default_factory=dict)
-    cost: Annotated[float, Meta(ge=0, description="What it costs, if it costs something.")] | UnsetType = UNSET
+    cost: Annotated[float, Meta(ge=0, description="Cost of the action, if it has one.")] | UnsetType = UNSET
     expires_in: Annotated[
         int,
         Meta(
             ge=0,
-            description="Seconds after which it is denied if nobody has decided; 0 or left out: the server's usual.",
+            description="Seconds until an undecided request counts as denied. Default (0): the server's setting.",
         ),
     ] = 0
     task_id: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The task_id of the delegated task that this is for, if it is for one.",
+            description="task_id of the delegated task that needs the action, if any.",
         ),
     ] = ""
     wait: Annotated[
@@ -61,7 +65,7 @@ class RequestApprovalArguments(ToolArguments, frozen=True):
         Meta(
             ge=0,
             le=MAX_RESULT_WAIT_SECONDS,
-            description="Seconds that you wait for the decision. If it takes longer, it comes into your inbox.",
+            description="Seconds to wait for the decision. A later decision arrives in your inbox.",
         ),
     ] = DEFAULT_RESULT_WAIT_SECONDS
     via_workspace: ActingWorkspaceArgument = ""
@@ -70,20 +74,20 @@ class RequestApprovalArguments(ToolArguments, frozen=True):
 class DecideApprovalArguments(ToolArguments, frozen=True):
     """Arguments of `decide_approval`."""
 
-    approval_id: Annotated[str, Meta(pattern=_ID_PATTERN, description="The approval_id that stands in the message.")]
+    approval_id: Annotated[str, Meta(pattern=_ID_PATTERN, description="approval_id of the message.")]
     decision: Annotated[
         Literal["approve", "deny", "escalate", "more_info"],
         Meta(
-            description="approve or deny; escalate: whoever is above you decides; more_info: ask who wants to do it, "
-            "with the question as note."
+            description="approve; deny; escalate: the level above you decides; more_info: ask the requester, with "
+            "the question as note."
         ),
     ]
-    note: Annotated[str, Meta(description="Why, or what you want to know; whoever asked reads it.")] = ""
+    note: Annotated[str, Meta(description="Your reason or question. The requester reads it.")] = ""
     details: (
         Annotated[
             dict[str, Any],
             Meta(
-                description="With approve, if it may be done only otherwise than proposed: the whole details instead."
+                description="With approve, if you allow the action only in another form: the complete changed details."
             ),
         ]
         | UnsetType
@@ -93,15 +97,15 @@ class DecideApprovalArguments(ToolArguments, frozen=True):
         Meta(
             ge=0,
             lt=_MAX_REVISION,
-            description="The revision that stands in the message. Left out: of the only one that you were shown.",
+            description="revision of the message. Default: that of the only request that you were shown.",
         ),
     ] = 0
     action_hash: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The action_hash that stands in the message: it says exactly what you decide about. Left out: "
-            "of the only one that you were shown.",
+            description="action_hash of the message: identifies the exact action. Default: that of the only request "
+            "that you were shown.",
         ),
     ] = ""
     via_workspace: DeciderArgument = ""

@@ -12,23 +12,22 @@ _MAX_TARGET_LENGTH = 512
 _MAX_TARGETS = 64
 
 OwnThreadArgument = Annotated[
-    str,
-    Meta(
-        pattern=_OPTIONAL_ID_PATTERN,
-        description="The thread that you act from; leave it out: your own.",
-    ),
+    str, Meta(pattern=_OPTIONAL_ID_PATTERN, description="Id of the thread to act from. Default: your own.")
 ]
 AgentTargetArgument = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=_MAX_TARGET_LENGTH,
-        description="Which agent: its thread_id, or its path: a task_name for one below you, a/b for one below that, "
-        "root/a from the root on.",
+        description="thread_id or path of the agent. Paths: task_name of an agent directly below you, a/b for an "
+        "agent below a, root/a from the root.",
     ),
 ]
 AgentMessageArgument = Annotated[
-    str, Meta(min_length=1, description="What the agent is told. It must stand alone: the agent sees nothing of yours.")
+    str,
+    Meta(
+        min_length=1, description="The message, understandable without context: the agent cannot see your conversation."
+    ),
 ]
 
 
@@ -39,45 +38,45 @@ class SpawnAgentArguments(ToolArguments, frozen=True):
         str,
         Meta(
             pattern=r"^[a-z0-9_]{1,64}$",
-            description="What you call its task, in a-z, 0-9 and _; the agent's path ends with it, so take each once.",
+            description="Name of the task: a-z, 0-9 and _. The agent's path ends with it, so use each name once.",
         ),
     ]
     message: Annotated[
         str,
-        Meta(min_length=1, description="What it is to do, and what to come back with. It must stand alone."),
+        Meta(min_length=1, description="The task, and what to report back. Make it understandable without context."),
     ]
-    nickname: Annotated[str, Meta(max_length=100, description="What people read in place of task_name.")] = ""
-    role: Annotated[str, Meta(max_length=100, description="What it is, in a word, such as tester.")] = ""
+    nickname: Annotated[str, Meta(max_length=100, description="Name that people see instead of task_name.")] = ""
+    role: Annotated[str, Meta(max_length=100, description="Role in one word, for example tester.")] = ""
     kind: Annotated[
         Literal["spawned", "review"],
-        Meta(description="review: it judges, by base_instructions of its own. Left out: spawned."),
+        Meta(description="review: the agent judges, by its own base_instructions. Default: spawned."),
     ] = "spawned"
     base_instructions: Annotated[
-        str,
-        Meta(description="Its instructions, for good, in place of yours; a review needs them. Left out: yours."),
+        str, Meta(description="Permanent instructions that replace yours; required for a review. Default: yours.")
     ] = ""
-    model: Annotated[str, Meta(max_length=100, description="Its model. Left out: yours.")] = ""
-    effort: Annotated[str, Meta(max_length=100, description="How hard it thinks. Left out: as you do.")] = ""
+    model: Annotated[str, Meta(max_length=100, description="Model of the agent. Default: yours.")] = ""
+    effort: Annotated[str, Meta(max_length=100, description="Reasoning effort. Default: yours.")] = ""
     fork_turns: Annotated[
         str,
         Meta(
             pattern=r"^(none|all|[1-9][0-9]{0,3})$",
-            description="How many of your last turns it sees: none (if left out), all, or a number.",
+            description="How many of your last turns the agent sees: none (default), all, or a number.",
         ),
     ] = "none"
     workspace_id: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="Where it sits: a workspace that you may talk to. Left out: your own.",
+            description="Id of the agent's workspace, one that you may message. Default: yours.",
         ),
     ] = ""
     wake: (
         Annotated[
             Literal["wake", "queue", "digest"],
             Meta(
-                description="When it ends: wake you if you are idle, queue the end for your next turn, or digest: wake "
-                "you when the last of yours has ended. Left out: wake, and queue if nothing can wake you."
+                description="When the agent ends: wake: wake you if you are idle; queue: keep the result for your "
+                "next turn; digest: wake you when your last agent has ended. Default: wake, or queue if nothing can "
+                "wake you."
             ),
         ]
         | UnsetType
@@ -110,23 +109,23 @@ class WaitAgentArguments(ToolArguments, frozen=True):
 
     targets: Annotated[
         list[AgentTargetArgument],
-        Meta(min_length=1, max_length=_MAX_TARGETS, description="The agents to wait for, each as target."),
+        Meta(min_length=1, max_length=_MAX_TARGETS, description="The agents to wait for, each by thread_id or path."),
     ]
     mode: Annotated[
-        Literal["any", "all"], Meta(description="any: until one of them has ended (if left out); all: until all have.")
+        Literal["any", "all"], Meta(description="any (default): until one agent has ended; all: until all have ended.")
     ] = "any"
     timeout: (
         Annotated[
             float,
-            Meta(description="Seconds, 1 to 3600, as far as the server allows; left out: the server's usual (30)."),
+            Meta(description="Seconds, 1 to 3600, within the server's limit. Default: the server's setting (30)."),
         ]
         | UnsetType
     ) = UNSET
     after: Annotated[
         dict[str, int],
         Meta(
-            description="The `after` of an earlier wait: ends up to there do not count again. Left out: those that you "
-            "were told."
+            description="`after` of an earlier wait: ends up to there do not count again. Default: the ends reported "
+            "to you."
         ),
     ] = field(default_factory=dict)
     thread_id: OwnThreadArgument = ""
@@ -140,7 +139,7 @@ class InterruptAgentArguments(ToolArguments, frozen=True):
     target: AgentTargetArgument
     descendants: Annotated[
         Literal["detach", "interrupt"],
-        Meta(description="Of those below it: detach (they go on, if left out) or interrupt."),
+        Meta(description="Agents below it: detach (default: they continue) or interrupt."),
     ] = "detach"
     thread_id: OwnThreadArgument = ""
     via_workspace: ActingWorkspaceArgument = ""
@@ -153,7 +152,7 @@ class CloseAgentArguments(ToolArguments, frozen=True):
     target: AgentTargetArgument
     descendants: Annotated[
         Literal["detach", "interrupt", "close"],
-        Meta(description="Of those below it: detach (they go on, if left out), interrupt or close."),
+        Meta(description="Agents below it: detach (default: they continue), interrupt or close."),
     ] = "detach"
     thread_id: OwnThreadArgument = ""
     via_workspace: ActingWorkspaceArgument = ""
@@ -176,7 +175,7 @@ class ListAgentsArguments(ToolArguments, frozen=True):
         str,
         Meta(
             max_length=_MAX_TARGET_LENGTH,
-            description="Only the agent of this path and those below; left out: the tree.",
+            description="Only the agent of this path and the agents below it. Default: the whole tree.",
         ),
     ] = ""
     thread_id: OwnThreadArgument = ""

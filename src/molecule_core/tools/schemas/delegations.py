@@ -17,33 +17,33 @@ DelegatorArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="The workspace you act as (its id); left out: the only one of yours that may talk to the target.",
+        description="Id of the workspace to act as. Default: your only workspace that may message the target.",
     ),
 ]
 TaskPartyArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="The workspace you act as (its id); left out: the one of yours that gave the task or works on it.",
+        description="Id of the workspace to act as. Default: your workspace that delegated the task or works on it.",
     ),
 ]
 TaskTargetArgument = Annotated[
-    str, Meta(pattern=_ID_PATTERN, description="The workspace that is to do it: an id from list_peers.")
+    str, Meta(pattern=_ID_PATTERN, description="Id of the workspace to do the task, from list_peers.")
 ]
 TaskTextArgument = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=256 << 10,
-        description="What it is to do, so that it stands alone: it knows nothing of your conversation.",
+        description="The task, understandable without context: the peer cannot see your conversation.",
     ),
 ]
 DeadlineArgument = Annotated[
     int,
-    Meta(ge=0, description="Seconds after which it has failed if it is not done; 0 or left out: the server's usual."),
+    Meta(ge=0, description="Seconds until an unfinished task fails. Default (0): the server's setting."),
 ]
 TaskIdArgument = Annotated[
-    str, Meta(pattern=_ID_PATTERN, description="The task_id that delegating gave you, or that came with the message.")
+    str, Meta(pattern=_ID_PATTERN, description="task_id that delegate_task returned, or delegation_id of the message.")
 ]
 
 
@@ -57,7 +57,7 @@ class DelegateTaskArguments(ToolArguments, frozen=True):
         Meta(
             ge=0,
             le=MAX_RESULT_WAIT_SECONDS,
-            description="Seconds that you wait for the result. If it takes longer, it comes into your inbox.",
+            description="Seconds to wait for the result. A later result arrives in your inbox.",
         ),
     ] = DEFAULT_RESULT_WAIT_SECONDS
     deadline_seconds: DeadlineArgument = 0
@@ -79,9 +79,7 @@ class CheckTaskStatusArguments(ToolArguments, frozen=True):
     """Arguments of `check_task_status`."""
 
     task_id: TaskIdArgument
-    workspace_id: Annotated[
-        str, Meta(description="Not needed: older agents name the peer here, and nothing is read from it.")
-    ] = ""
+    workspace_id: Annotated[str, Meta(description="Ignored: older agents name the peer here.")] = ""
     via_workspace: TaskPartyArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -90,7 +88,7 @@ class CancelTaskArguments(ToolArguments, frozen=True):
     """Arguments of `cancel_task`."""
 
     task_id: TaskIdArgument
-    reason: Annotated[str, Meta(description="Why, in a sentence; whoever works on it reads it.")] = ""
+    reason: Annotated[str, Meta(description="The reason, in one sentence. The peer reads it.")] = ""
     via_workspace: TaskPartyArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -99,13 +97,13 @@ class ReportProgressArguments(ToolArguments, frozen=True):
     """Arguments of `report_progress`."""
 
     task_id: TaskIdArgument
-    current_step: Annotated[str, Meta(description="What you do at this moment, in a few words.")] = ""
+    current_step: Annotated[str, Meta(description="Your current step, in a few words.")] = ""
     tools_used: Annotated[
         list[Annotated[str, Meta(max_length=_MAX_TOOL_NAME_LENGTH)]],
-        Meta(max_length=_MAX_TOOLS, description="The tools that you have used for it so far."),
+        Meta(max_length=_MAX_TOOLS, description="The tools that you have used for the task so far."),
     ] = field(default_factory=list)
-    eta_hint: Annotated[str, Meta(description="How long it will take still, in your words.")] = ""
-    percent: Annotated[int, Meta(ge=-1, le=100, description="How much is done, 0 to 100; -1: unknown.")] = -1
+    eta_hint: Annotated[str, Meta(description="Remaining time, in your words.")] = ""
+    percent: Annotated[int, Meta(ge=-1, le=100, description="Percentage done, 0 to 100; -1: unknown.")] = -1
     via_workspace: TaskPartyArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -146,7 +144,9 @@ class TaskTimelineEntry(Struct, frozen=True, kw_only=True):
 
 
 class TaskStatusResult(Struct, frozen=True, kw_only=True):
-    """State of a task with its timeline and, once it has ended, the complete result."""
+    """State of a task with its timeline and, once it has ended, the complete result.
+
+    `limited_until`: a limit of its vendor keeps the peer from working until then."""
 
     task_id: str
     workspace_id: str
@@ -160,6 +160,7 @@ class TaskStatusResult(Struct, frozen=True, kw_only=True):
     reason: str = ""
     advice: str = ""
     stuck: bool = False
+    limited_until: str = ""
     current_step: str = ""
     tools_used: list[str] = []
     eta_hint: str = ""

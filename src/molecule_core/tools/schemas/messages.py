@@ -20,7 +20,7 @@ ActingWorkspaceArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="The workspace you act as (its id), if you have several; left out: your only one.",
+        description="Workspace to act as. Default: your only one.",
     ),
 ]
 AttemptArgument = Annotated[
@@ -28,7 +28,7 @@ AttemptArgument = Annotated[
     Meta(
         ge=0,
         lt=1 << 31,
-        description="The `attempt` that came with the message; left out: the one under which you hold it.",
+        description="`attempt` of the message. Default: the attempt of your claim.",
     ),
 ]
 
@@ -36,21 +36,21 @@ OptionalHandleArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="The reply_handle in the instructions of the message that this answers, if it has one.",
+        description="reply_handle from the instructions of the message that you answer, if it has one.",
     ),
 ]
 ProgressArgument = Annotated[
     bool,
     Meta(
-        description="True: you only say that you are at it. The message stays open, and you have more time to answer "
-        "it."
+        description="True: only report that you are working on it. The message stays open, and you get more time to "
+        "answer."
     ),
 ]
 ApprovalIdArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Only if a rule has stopped this very call and it is approved now: the id of that approval.",
+        description="Only to repeat a call that a rule stopped: id of its approval.",
     ),
 ]
 
@@ -65,34 +65,34 @@ class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class ReplyToWorkspaceArguments(ToolArguments, frozen=True):
     """Arguments of `reply_to_workspace`."""
 
-    text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    text: Annotated[str, Meta(min_length=1, description="Your message, as plain text or Markdown.")]
     workspace_id: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The workspace you answer as: the message's arrival_workspace_id. Left out: the workspace that "
-            "the message came to, or your only one.",
+            description="Id of the workspace to answer as: arrival_workspace_id of the message. Default: the "
+            "workspace that received the message, or your only workspace.",
         ),
     ] = ""
     peer_id: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The peer you answer: the message's peer_id. Empty or left out: the person on the canvas.",
+            description="Id of the peer to answer: peer_id of the message. Default: the person on the canvas.",
         ),
     ] = ""
     activity_id: Annotated[
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The message you answer. It is acknowledged with the answer, so that it does not come again.",
+            description="Id of the message to answer. The answer acknowledges it, so that it is not delivered again.",
         ),
     ] = ""
     intent: Annotated[
         Literal["request", "inform", "ack"],
         Meta(
-            description="To a peer: `inform` if you want no answer (what an answer is, if left out), `request` if you "
-            "need one, `ack` if you only say that you have read it."
+            description="To a peer: `inform` (default): you need no answer; `request`: you need an answer; `ack`: "
+            "you only confirm that you read the message."
         ),
     ] = "inform"
     attempt: AttemptArgument = 0
@@ -105,13 +105,14 @@ class ReplyToWorkspaceResult(Struct, frozen=True, kw_only=True):
     """Result of a reply.
 
     `peer_id` is empty if it went to the person; `answer`: the response of a peer that responds at once;
-    `acknowledged`: whether the message that it answers is done."""
+    `answers`: the message that it answers, if known; `acknowledged`: whether that message is done."""
 
     status: str
     workspace_id: str
     peer_id: str
     activity_id: str
     acknowledged: bool
+    answers: str = ""
     answer: str = ""
     note: str = ""
 
@@ -119,10 +120,10 @@ class ReplyToWorkspaceResult(Struct, frozen=True, kw_only=True):
 class SendMessageToUserArguments(ToolArguments, frozen=True):
     """Arguments of `send_message_to_user`."""
 
-    message: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    message: Annotated[str, Meta(min_length=1, description="Your message, as plain text or Markdown.")]
     attachments: Annotated[
         list[dict[str, Any]],
-        Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
+        Meta(max_length=10, description="Uploaded files, each {uri, name, mimeType?, size?}."),
     ] = []
     reply_handle: OptionalHandleArgument = ""
     progress: ProgressArgument = False
@@ -131,18 +132,19 @@ class SendMessageToUserArguments(ToolArguments, frozen=True):
 
 
 class SendMessageToUserResult(Struct, frozen=True, kw_only=True):
-    """A message shown on the canvas."""
+    """A message shown on the canvas. `answers`: the person's message that it answered, if any."""
 
     status: str
     workspace_id: str
     activity_id: str
+    answers: str = ""
 
 
 class ListPeersArguments(ToolArguments, frozen=True):
     """Arguments of `list_peers`."""
 
     q: Annotated[
-        str, Meta(max_length=200, description="Only those whose name or role holds this text; left out: all.")
+        str, Meta(max_length=200, description="Only workspaces whose name or role contains this text. Default: all.")
     ] = ""
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
@@ -157,14 +159,20 @@ class PeerInfo(Struct, frozen=True, kw_only=True):
     status: str
     parent_id: str | None
     active_tasks: int
+    limited_until: str | None = None
+    """It works again then: a limit of its vendor is reached."""
     agent_card: Any = None
+    via_workspace: str = ""
 
 
 class ListPeersResult(Struct, frozen=True, kw_only=True):
-    """Siblings, then children, then the parent."""
+    """Siblings, then children, then the parent.
+
+    With several workspaces, the peers of each, marked by `via_workspace`; `workspace_id` is empty then."""
 
     workspace_id: str
     peers: list[PeerInfo]
+    note: str = ""
 
 
 class WorkspaceInfoArguments(ToolArguments, frozen=True):
@@ -220,8 +228,8 @@ class UpdateAgentCardArguments(ToolArguments, frozen=True):
         dict[str, Any],
         Meta(
             min_length=1,
-            description="The whole new card: name, description, skills [{id?, name, description}], version. It takes "
-            "the place of the old one.",
+            description="The complete new card: name, description, skills [{id?, name, description}], version. It "
+            "replaces the old card.",
         ),
     ]
     via_workspace: ActingWorkspaceArgument = ""
@@ -238,7 +246,7 @@ class CardUpdateResult(Struct, frozen=True, kw_only=True):
 class BroadcastMessageArguments(ToolArguments, frozen=True):
     """Arguments of `broadcast_message`."""
 
-    message: Annotated[str, Meta(min_length=1, description="What everybody is to know.")]
+    message: Annotated[str, Meta(min_length=1, description="The message to all workspaces.")]
     workspace_id: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -261,9 +269,7 @@ class WaitForMessageArguments(ToolArguments, frozen=True):
 
     timeout_secs: Annotated[
         float,
-        Meta(
-            ge=0, le=MAX_INBOX_WAIT_SECONDS, description=f"How long to wait, seconds, at most {MAX_INBOX_WAIT_SECONDS}."
-        ),
+        Meta(ge=0, le=MAX_INBOX_WAIT_SECONDS, description=f"Seconds to wait, at most {MAX_INBOX_WAIT_SECONDS}."),
     ] = 60
 
 
@@ -278,7 +284,7 @@ class WaitForMessageResult(Struct, frozen=True, kw_only=True):
 class InboxPeekArguments(ToolArguments, frozen=True):
     """Arguments of `inbox_peek`."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_PEEKED_MESSAGES, description="At most so many messages.")] = 10
+    limit: Annotated[int, Meta(ge=1, le=MAX_PEEKED_MESSAGES, description="Maximum number of messages.")] = 10
 
 
 class InboxPeekResult(Struct, frozen=True, kw_only=True):
@@ -292,7 +298,7 @@ class InboxPopArguments(ToolArguments, frozen=True):
     """Arguments of `inbox_pop`."""
 
     activity_id: Annotated[
-        str, Meta(pattern=_OPTIONAL_ID_PATTERN, min_length=1, description="The message that is handled.")
+        str, Meta(pattern=_OPTIONAL_ID_PATTERN, min_length=1, description="Id of the message to acknowledge.")
     ]
     attempt: AttemptArgument = 0
     workspace_id: ActingWorkspaceArgument = ""
@@ -314,12 +320,12 @@ class ChatHistoryArguments(ToolArguments, frozen=True):
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="The peer whose messages you want; empty or left out: the person's.",
+            description="Id of the peer. Default: the person.",
         ),
     ] = ""
-    limit: Annotated[int, Meta(ge=1, le=MAX_HISTORY_MESSAGES, description="At most so many messages.")] = 20
+    limit: Annotated[int, Meta(ge=1, le=MAX_HISTORY_MESSAGES, description="Maximum number of messages.")] = 20
     before_ts: Annotated[
-        str, Meta(max_length=64, description="Only messages before this time, such as 2026-11-21T22:41:07Z.")
+        str, Meta(max_length=64, description="Only messages before this time, for example 2026-11-21T22:41:07Z.")
     ] = ""
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
@@ -348,18 +354,19 @@ class ChatHistoryResult(Struct, frozen=True, kw_only=True):
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 NamespaceArgument = Annotated[
-    str, Meta(max_length=50, description="A drawer of your own naming, such as `customers`; left out: the common one.")
+    str, Meta(max_length=50, description="A namespace of your choice, for example `customers`. Default: none.")
 ]
 
 
 class CommitMemoryArguments(ToolArguments, frozen=True):
     """Arguments of `commit_memory`."""
 
-    content: Annotated[str, Meta(min_length=1, description="The fact, so that it can be understood alone, later.")]
+    content: Annotated[str, Meta(min_length=1, description="The fact, understandable later without context.")]
     scope: Annotated[
         Literal["LOCAL", "TEAM", "GLOBAL"],
         Meta(
-            description="LOCAL: only you (if left out); TEAM: your team too; GLOBAL: everybody, for a root workspace."
+            description="LOCAL (default): only you; TEAM: your team too; GLOBAL: the whole organisation, only from a "
+            "root workspace."
         ),
     ] = "LOCAL"
     namespace: NamespaceArgument = ""
@@ -380,13 +387,13 @@ class CommitMemoryResult(Struct, frozen=True, kw_only=True):
 class RecallMemoryArguments(ToolArguments, frozen=True):
     """Arguments of `recall_memory`."""
 
-    query: Annotated[str, Meta(max_length=1000, description="Words to look for; left out: the newest.")] = ""
+    query: Annotated[str, Meta(max_length=1000, description="Words to search for. Default: the newest facts.")] = ""
     scope: Annotated[
         Literal["LOCAL", "TEAM", "GLOBAL"] | UnsetType,
-        Meta(description="Only this scope; left out: all that you may read."),
+        Meta(description="Only this scope. Default: all that you may read."),
     ] = UNSET
-    namespace: Annotated[str, Meta(max_length=50, description="Only this drawer; left out: all.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=50, description="At most so many.")] = 10
+    namespace: Annotated[str, Meta(max_length=50, description="Only this namespace. Default: all.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of facts.")] = 10
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
 

@@ -14,7 +14,8 @@ from molecule_core.tools.schemas.messages import (
 _HANDLE_PATTERN = r"^[A-Za-z0-9._:-]{1,128}$"
 
 ReplyHandleArgument = Annotated[
-    str, Meta(pattern=_HANDLE_PATTERN, description="The reply_handle in the message's instructions, such as m17-k3f9q.")
+    str,
+    Meta(pattern=_HANDLE_PATTERN, description="reply_handle from the message's instructions, for example m17-k3f9q."),
 ]
 
 
@@ -22,11 +23,11 @@ class ReplyByHandleArguments(ToolArguments, frozen=True):
     """Arguments of `reply`."""
 
     handle: ReplyHandleArgument
-    text: Annotated[str, Meta(min_length=1, description="What you say, as plain text or Markdown.")]
+    text: Annotated[str, Meta(min_length=1, description="Your message, as plain text or Markdown.")]
     progress: ProgressArgument = False
     attachments: Annotated[
         list[dict[str, Any]],
-        Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
+        Meta(max_length=10, description="Uploaded files, each {uri, name, mimeType?, size?}."),
     ] = field(default_factory=list)
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
@@ -36,7 +37,7 @@ class DeclineArguments(ToolArguments, frozen=True):
     """Arguments of `decline`."""
 
     handle: ReplyHandleArgument
-    reason: Annotated[str, Meta(min_length=1, description="Why, in a sentence; whoever asked reads it.")]
+    reason: Annotated[str, Meta(min_length=1, description="The reason, in one sentence. The sender reads it.")]
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -60,13 +61,13 @@ class ReplyByHandleResult(Struct, frozen=True, kw_only=True):
 class PresentOptionsArguments(ToolArguments, frozen=True):
     """Arguments of `present_options`."""
 
-    question: Annotated[str, Meta(min_length=1, description="What the person is to decide, so that it stands alone.")]
+    question: Annotated[str, Meta(min_length=1, description="The question, understandable without context.")]
     options: Annotated[
         list[Annotated[str, Meta(min_length=1)]],
         Meta(
             min_length=1,
-            description="What can be chosen, each as one short line: it is the text of a button. At most 10 of 120 "
-            "characters, if the server's operator has not set it otherwise.",
+            description="The options, each one short line: the text of a button. At most 10 of 120 characters, "
+            "unless the operator changed the limits.",
         ),
     ]
     via_workspace: ActingWorkspaceArgument = ""

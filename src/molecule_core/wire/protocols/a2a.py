@@ -4,6 +4,7 @@ Clients of several protocol ages are supported: missing members get defaults, ol
 the normalized form is stored. A client that sends an `A2A-Version` header is held to that version instead.
 """
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -11,17 +12,27 @@ from msgspec import Struct
 from molecule_core.common.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id
+from molecule_core.wire.protocols.a2a_response import normalize_part_shape, text_of_parts
+from molecule_core.wire.schemas.activity import Intent
+from molecule_core.wire.schemas.envelope import PLATFORM_KEYS
 
 SEND_METHOD = "message/send"
 STRICT_VERSIONS = ("0.3",)
-INTENTS = ("request", "inform", "ack")
-# The credential proves the sender; the same members in the body are dropped.
-IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
+# A version with a patch number is that of its minor version: patches do not change the protocol.
+_PATCH_NUMBER = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+$", re.ASCII)
+_INTENTS = tuple(Intent)
+IDENTITY_KEYS = PLATFORM_KEYS | {"user_identity_status", "email", "name"}
+"""Members that are dropped from a sender's `params.metadata`."""
 # Error messages quote at most this much of the client's input.
 _MAX_QUOTED_LENGTH = 100
+EXTENSIONS_HEADER = b"x-a2a-extensions"
+"""The header in which a request names its A2A extensions."""
+DELEGATION_FLAG = "delegation"
+"""The member of a message's metadata that is true if the message requests a delegation."""
 DELEGATION_EXTENSION = "https://molecule.dev/ext/delegation/v1"
 """A client that names this URI in the header X-A2A-Extensions delegates with its message."""
 _PART_KINDS = ("text", "file", "data")
+_ROLES: dict[Any, str] = {None: "user", "ROLE_USER": "user", "ROLE_AGENT": "agent"}
 
 
 class SendRequest(Struct):
@@ -35,6 +46,13 @@ class SendRequest(Struct):
     text: str
     intent: str
     context_id: str | None
+
+
+def is_delegation_request(metadata: dict[str, Any], extensions: str | None) -> bool:
+    """Return whether a message requests a delegation, by its metadata or by the extensions of its request."""
+    if metadata.get(DELEGATION_FLAG) is True:
+        return True
+    return extensions is not None and DELEGATION_EXTENSION in (each.strip() for each in extensions.split(","))
 
 
 def is_jsonrpc(body: Any) -> bool:
@@ -52,66 +70,70 @@ def parse_send(body: Any, *, version: str | None, limits: Limits) -> SendRequest
     """Parse and normalize a `message/send` request. `version`: the A2A-Version header.
 
     Raises InvalidMessage, UnknownMethod or A2AVersionNotSupported."""
-    if version is not None and version.strip() not in ("", *STRICT_VERSIONS):
+    if version is not None and _PATCH_NUMBER.sub(r"\1", version.strip()) not in ("", *STRICT_VERSIONS):
         raise A2AVersionNotSupported(version=version[:_MAX_QUOTED_LENGTH], supported=", ".join(STRICT_VERSIONS))
     strict = version is not None
     if not isinstance(body, dict):
-        raise InvalidMessage(reason="the body must be a JSON object with method and params")
+        raise InvalidMessage(reason="the body is not a JSON-RPC request. Send an object with method and params.")
     method = body.get("method", None if strict else SEND_METHOD)
     if method != SEND_METHOD:
         raise UnknownMethod(method=str(method)[:_MAX_QUOTED_LENGTH], known=SEND_METHOD)
     if strict and body.get("jsonrpc") != "2.0":
-        raise InvalidMessage(reason='jsonrpc must be "2.0"')
-    params = _require_object(body.get("params"), "params")
-    message = _require_object(params.get("message"), "params.message")
+        raise InvalidMessage(reason='jsonrpc is missing or has another value. Set it to "2.0".')
+    params = _object_member(body, "params")
+    message = _object_member(params, "message", "params.")
     return _normalize(rpc_id_of(body), dict(params), dict(message), strict, limits)
 
 
 def _normalize(
     rpc_id: str | int | None, params: dict[str, Any], message: dict[str, Any], strict: bool, limits: Limits
 ) -> SendRequest:
-    metadata = _optional_object(message.get("metadata"), "params.message.metadata")
+    metadata = _object_member(message, "metadata", "params.message.", required=False)
     message["kind"] = "message"
-    message["role"] = _normalize_role(message.get("role"), strict)
+    if not strict:
+        role = message.get("role")
+        message["role"] = _ROLES.get(role, role) if role is None or isinstance(role, str) else role
+    if message.get("role") not in ("user", "agent"):
+        raise InvalidMessage(reason='params.message.role is missing or has another value. Use "user" or "agent".')
     message["parts"] = parts = _normalize_parts(message, strict, limits)
     message["metadata"] = metadata
     params["message"] = message
-    params["metadata"] = _optional_object(params.get("metadata"), "params.metadata")
-    text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else _join_texts(parts)
+    params["metadata"] = _object_member(params, "metadata", "params.", required=False)
+    text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else text_of_parts(parts)
     # A character is at most four bytes, so only texts near the limit are encoded to be measured.
-    if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
-        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
+    if len(text) * 4 > limits.text_bytes and _text_bytes(parts) > limits.text_bytes:
+        raise InvalidMessage(
+            reason=f"the text is larger than the limit of {limits.text_bytes} bytes. Shorten it, or send a file."
+        )
+    message_id = _parse_client_id(message, "messageId", limits, required=strict)
+    intent = metadata.get("intent", Intent.REQUEST)
+    if intent not in _INTENTS:
+        raise InvalidMessage(
+            reason=f"params.message.metadata.intent has an unknown value. Use one of: {', '.join(_INTENTS)}."
+        )
     return SendRequest(
         rpc_id=rpc_id,
         params=params,
         message=message,
-        message_id=_parse_client_id(message, "messageId", limits, required=strict),
+        message_id=message_id,
         text=text,
-        intent=_parse_intent(metadata),
+        intent=intent,
         context_id=_parse_client_id(message, "contextId", limits, required=False),
     )
 
 
-def _join_texts(parts: list[dict[str, Any]]) -> str:
-    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
+def _text_bytes(parts: list[dict[str, Any]]) -> int:
+    return len("\n".join(part["text"] for part in parts if part["kind"] == "text").encode())
 
 
-def _require_object(value: Any, where: str) -> dict[str, Any]:
+def _object_member(owner: dict[str, Any], name: str, path: str = "", *, required: bool = True) -> dict[str, Any]:
+    """Return a member that must be an object; an optional one that is missing is empty. `path`: that of its owner."""
+    value = owner.get(name)
+    if value is None and not required:
+        return {}
     if not isinstance(value, dict):
-        raise InvalidMessage(reason=f"{where} must be an object")
+        raise InvalidMessage(reason=f"{path}{name} is missing or not an object. Send an object.")
     return value
-
-
-def _optional_object(value: Any, where: str) -> dict[str, Any]:
-    return {} if value is None else _require_object(value, where)
-
-
-def _normalize_role(role: Any, strict: bool) -> str:
-    if role is None and not strict:
-        return "user"
-    if role not in ("user", "agent"):
-        raise InvalidMessage(reason='params.message.role must be "user" or "agent"')
-    return str(role)
 
 
 def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, required: bool) -> str | None:
@@ -120,15 +142,8 @@ def _parse_client_id(message: dict[str, Any], name: str, limits: Limits, *, requ
         message.pop(name, None)
         return None
     if not isinstance(value, str) or not is_valid_client_id(value, limits.id_length):
-        raise InvalidMessage(reason=f"{name} must be text of at most {limits.id_length} characters of {ID_ALPHABET}")
+        raise InvalidMessage(reason=f"{name} is not valid. Use at most {limits.id_length} characters of {ID_ALPHABET}.")
     return value
-
-
-def _parse_intent(metadata: dict[str, Any]) -> str:
-    intent = metadata.get("intent", "request")
-    if intent not in INTENTS:
-        raise InvalidMessage(reason=f"params.message.metadata.intent must be one of {', '.join(INTENTS)}")
-    return str(intent)
 
 
 def _normalize_parts(message: dict[str, Any], strict: bool, limits: Limits) -> list[dict[str, Any]]:
@@ -137,27 +152,30 @@ def _normalize_parts(message: dict[str, Any], strict: bool, limits: Limits) -> l
     if parts is None and isinstance(content, str) and not strict:
         parts = [{"kind": "text", "text": content}]
     if not isinstance(parts, list) or not parts:
-        raise InvalidMessage(reason="params.message.parts must be a list with at least one part")
+        raise InvalidMessage(reason="params.message.parts is missing or empty. Send a list with at least one part.")
     if len(parts) > limits.parts:
-        raise InvalidMessage(reason=f"there are {len(parts)} parts; at most {limits.parts} are taken")
+        raise InvalidMessage(reason=f"a message cannot have {len(parts)} parts. Use at most {limits.parts}.")
     normalized = [_normalize_part(part, strict) for part in parts]
     if len(normalized) > limits.attachments and sum(part["kind"] == "file" for part in normalized) > limits.attachments:
-        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest with another message")
+        raise InvalidMessage(
+            reason=f"a message cannot have more than {limits.attachments} files. Send the rest separately."
+        )
     return normalized
 
 
 def _normalize_part(part: Any, strict: bool) -> dict[str, Any]:
-    """Return the part with its `kind`; older clients write `type`."""
+    """Return the part with its `kind`; older clients write `type`, and A2A 1.0 has neither."""
+    part = part if strict else normalize_part_shape(part)
     if not isinstance(part, dict):
-        raise InvalidMessage(reason="each part must be an object")
+        raise InvalidMessage(reason="a part of the message is not an object. Send each part as an object.")
     kind = part.get("kind") if strict else part.get("kind", part.get("type"))
-    if kind is None and not strict and isinstance(part.get("text"), str):
-        kind = "text"
+    if kind is None and not strict:
+        kind = next((each for each in _PART_KINDS if part.get(each) is not None), None)
     if kind not in _PART_KINDS:
-        raise InvalidMessage(reason=f"a part's kind must be one of {', '.join(_PART_KINDS)}")
+        raise InvalidMessage(reason=f"the kind of a part has an unknown value. Use one of: {', '.join(_PART_KINDS)}.")
     expected_type: type | tuple[type, ...] = str if kind == "text" else (dict, list) if kind == "data" else dict
     if not isinstance(part.get(kind), expected_type):
-        raise InvalidMessage(reason=f"a {kind} part must hold its content under {kind!r}")
+        raise InvalidMessage(reason=f"a {kind} part has no valid content. Send its content under {kind!r}.")
     normalized: dict[str, Any] = {"kind": kind}
     normalized.update(part)
     normalized.pop("type", None)

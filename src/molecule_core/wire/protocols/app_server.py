@@ -49,7 +49,10 @@ class AppTurn(_CamelCaseStruct, frozen=True):
 
 
 class AppThread(_CamelCaseStruct, frozen=True):
-    """A thread in full. Times are Unix seconds. `agentPath`: root, root/task_a; `callId`: the call that spawned it."""
+    """A thread in full. Times are Unix seconds. `agentPath`: root, root/task_a; `callId`: the call that spawned it.
+
+    The members after `callId` are required by the schema of Codex. The agent's own folder is not known here: `cwd` is
+    the root."""
 
     id: str
     root_thread_id: str
@@ -69,9 +72,25 @@ class AppThread(_CamelCaseStruct, frozen=True):
     queued_turn_ids: list[str]
     base: AppBaseInstructions
     call_id: str | None
+    session_id: str
+    name: str
+    preview: str
+    model_provider: str
+    cwd: str
+    cli_version: str
+    source: str
+    ephemeral: bool
+    project_id: str | None
     created_at: int
     updated_at: int
     turns: list[AppTurn] = []
+
+
+class AccountResponse(_CamelCaseStruct, frozen=True):
+    """Response to `account/read`: this server has no accounts of model vendors, and needs none."""
+
+    account: None = None
+    requires_openai_auth: bool = False
 
 
 # -- items -------------------------------------------------------------------------------------------------------------
@@ -90,10 +109,11 @@ class ToolOutputText(Struct, frozen=True, tag_field="type", tag="inputText"):
 
 
 class UserItem(_ItemBase, frozen=True, tag="userMessage"):
-    """A message of the user."""
+    """A message of the user. `clientId`: the `clientUserMessageId` of the input, null without one."""
 
     content: list[UserTextPart]
     author: Author
+    client_id: str | None
 
 
 class PeerItem(_ItemBase, frozen=True, tag="peerMessage"):
@@ -171,14 +191,7 @@ class CollabCallItem(_ItemBase, frozen=True, tag="collabAgentToolCall"):
     protocol: `receiverAgents` holds all agents, `timedOut` and `reason` say how the wait ended."""
 
     tool: Literal[
-        "spawnAgent",
-        "sendMessage",
-        "followupTask",
-        "wait",
-        "interruptAgent",
-        "closeAgent",
-        "resumeAgent",
-        "listAgents",
+        "spawnAgent", "sendMessage", "followupTask", "wait", "interruptAgent", "closeAgent", "resumeAgent", "listAgents"
     ]
     status: Literal["inProgress", "completed", "failed", "interrupted"]
     sender_thread_id: str
@@ -269,6 +282,10 @@ class InitializeParams(Struct, frozen=True, kw_only=True, rename="camel"):
     capabilities: dict[str, Any] = {}
     cursor: str | None = None
     threads: list[str] = []
+
+
+class AccountReadParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The account to read. All members are ignored."""
 
 
 class ThreadParams(_ParamsBase, frozen=True):

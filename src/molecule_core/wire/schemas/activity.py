@@ -1,5 +1,6 @@
 """Rows of the activity log and the chat as clients read them."""
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -8,6 +9,62 @@ from molecule_core.common.text import sanitize_file_name
 from molecule_core.wire.schemas.envelope import Instructions
 
 _MAX_NAME_BYTES = 255
+
+
+class ActivityType(StrEnum):
+    """Type of a row of a workspace's log."""
+
+    RECEIVE = "a2a_receive"
+    SEND = "a2a_send"
+    DELEGATION = "delegation"
+    """The row in a workspace's own log for a delegation that it sent. Only the server writes it."""
+    TASK_UPDATE = "task_update"
+    AGENT_LOG = "agent_log"
+    SKILL_PROMOTION = "skill_promotion"
+    MEMORY_WRITE = "memory_write"
+    ERROR = "error"
+    MEMORY_WRITE_GLOBAL = "memory_write_global"
+
+
+class ActivityMethod(StrEnum):
+    """Method of a row that the server writes; agents may use any name in their own log."""
+
+    SEND = "message/send"
+    NOTIFY = "notify"
+    BROADCAST = "broadcast"
+    BROADCAST_SENT = "broadcast_sent"
+    UPLOAD = "chat_upload_receive"
+    DELEGATE = "delegate"
+    """Of the row in the source's own log."""
+    DELEGATE_RESULT = "delegate_result"
+    """Of the row that brings the result."""
+
+
+class MessageKind(StrEnum):
+    """Kind of an incoming message."""
+
+    USER = "canvas_user"
+    PEER = "peer_agent"
+    DELEGATION = "delegation"
+    DELEGATION_RESULT = "delegation_result"
+    APPROVAL_REQUEST = "approval_request"
+    APPROVAL_DECISION = "approval_decision"
+    BROADCAST = "broadcast"
+    UPLOAD = "chat_upload_receive"
+    SYSTEM = "system"
+
+
+APPROVAL_KINDS = (MessageKind.APPROVAL_REQUEST, MessageKind.APPROVAL_DECISION)
+"""Kinds of messages about an approval: to the approver, and to the requester."""
+
+
+class Intent(StrEnum):
+    """Whether a message wants an answer."""
+
+    REQUEST = "request"
+    INFORM = "inform"
+    ACK = "ack"
+    """A read confirmation. Like `inform`, it wants no answer."""
 
 
 class ActivityRow(Struct):
@@ -50,7 +107,8 @@ class ActivityRow(Struct):
 class ChatObligation(Struct, omit_defaults=True):
     """The obligation to answer a person's message.
 
-    `state`: open, answered, declined (`reason`), answered_outside or overdue. `draft`: output of the agent that it
+    `state`: open, answered, declined, answered_outside or overdue. `reason`: why it was declined, or why the agent's
+    work on an open message failed. `draft`: output of the agent that it
     did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the message."""
 
     state: str
@@ -66,8 +124,8 @@ class ChatMessage(Struct, omit_defaults=True):
     """A message of the chat between a workspace and its users.
 
     `role`: `user` or `agent`; `client_id`: the messageId that the person's client chose. `delivery`: progress of a
-    person's message (stored, handed_over, acked, dead); `trouble`: why it is dead; `obligation`: whether it was
-    answered. `options`: the choices of an agent's question; `option_of`: the question that a person's message
+    person's message (stored, in_inbox, handed_over, acked, dead); `trouble`: why it is dead; `obligation`: whether it
+    was answered. `options`: the choices of an agent's question; `option_of`: the question that a person's message
     answers, with the number of the chosen `option`."""
 
     id: str

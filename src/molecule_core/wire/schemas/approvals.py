@@ -1,9 +1,26 @@
 """Approvals as clients read them: one shape for responses, lists, events and snapshots."""
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct
+
+
+class ApprovalStatus(StrEnum):
+    """Status of an approval."""
+
+    PENDING = "pending"
+    INFO = "info_requested"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+    @property
+    def is_ended(self) -> bool:
+        """Return whether the status is final."""
+        return self not in (ApprovalStatus.PENDING, ApprovalStatus.INFO)
 
 
 class Party(Struct, frozen=True):
@@ -157,7 +174,7 @@ class ApprovalAuthority(Struct, frozen=True):
 
 
 class PoliciesUpdatedPayload(Struct, frozen=True):
-    """The approval rules or grants of a workspace were set. The members count them."""
+    """The approval rules or grants of a workspace were set. `rules` and `grants`: their numbers."""
 
     rules: int
     grants: int

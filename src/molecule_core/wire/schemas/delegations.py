@@ -1,12 +1,32 @@
 """Delegations as clients read them: payloads of events, and bodies of requests and responses.
 
 Times are RFC 3339. Status: pending, dispatched, queued, unknown_after_send, completed, failed or cancelled. Phase,
-which refines it: waiting, sending, retrying, claimed, working or ended. See docs/delegations.md.
+which refines it: waiting, sending, retrying, claimed, working or ended. See docs/explanation/delegations.md.
 """
+
+from enum import StrEnum
 
 from msgspec import Struct
 
 from molecule_core.wire.schemas.activity import ChatMessage
+
+
+class DelegationStatus(StrEnum):
+    """Status of a delegation."""
+
+    PENDING = "pending"
+    DISPATCHED = "dispatched"
+    QUEUED = "queued"
+    UNKNOWN = "unknown_after_send"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_ended(self) -> bool:
+        """Return whether the status is final."""
+        return self in (DelegationStatus.COMPLETED, DelegationStatus.FAILED, DelegationStatus.CANCELLED)
+
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
@@ -76,7 +96,8 @@ class DelegationFailedPayload(Struct, frozen=True):
 class DelegationRefusedPayload(Struct, frozen=True, omit_defaults=True):
     """A delegation was rejected by a limit before it began.
 
-    `limit`: cycle, depth, children or root; `use` of `most`: the current usage; `remedy`: what to do instead."""
+    `limit`: cycle, depth, children, root, open or org_open; `use` of `most`: the current usage; `remedy`: what to do
+    instead."""
 
     target_id: str
     task_preview: str
@@ -155,7 +176,8 @@ class DelegationItem(Struct, frozen=True, kw_only=True):
 
     `summary`: of the task; `error` and `error_detail` are equal, since older clients read the latter.
     `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`: number of rows
-    ahead of it in the target's inbox while it waits there. `seq`: of the row in the source's log."""
+    ahead of it in the target's inbox while it waits there. `target_limited_until`: a vendor's limit keeps the target
+    from working until then. `seq`: of the row in the source's log."""
 
     delegation_id: str
     source_id: str
@@ -187,6 +209,7 @@ class DelegationItem(Struct, frozen=True, kw_only=True):
     recorded: bool
     progress: DelegationProgress | None
     queue_position: int | None
+    target_limited_until: str | None
     seq: int
 
 

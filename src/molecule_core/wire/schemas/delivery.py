@@ -4,7 +4,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 
 class DeliveryLogEntry(Struct):
-    """A delivery step of a message: stored, wake_asked, handed_over, acked or dead."""
+    """A delivery step of a message: stored, wake_asked, in_inbox, handed_over, acked or dead."""
 
     tick: str
     at: str

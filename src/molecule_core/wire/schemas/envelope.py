@@ -1,7 +1,7 @@
 """Attaches instructions to a message, as JSON and as text, for poll, push, streams and channels.
 
 Only the rendered copy for one reader changes, never the stored message. Called by the server's views and the push
-dispatcher and by the agent's inbox; calls `wire/protocols/xml.py`.
+dispatcher and by the agent's inbox; calls `wire/schemas/xml.py`.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from molecule_core.wire.protocols import xml
+from molecule_core.wire.schemas import xml
 
+# Only the platform says who sent a message and how to answer it: the same members of a sender are dropped.
+PLATFORM_KEYS = frozenset(
+    ("instructions", "source", "source_workspace_id", "peer_id", "peer_name", "user_id", "username")
+)
+"""Members that are dropped from a sender's `params.metadata` and `params.message.metadata`."""
 InstructionForm = Literal["full", "compact", "delta"]
 InstructionShape = Literal["json", "xml", "both"]
 
@@ -61,18 +66,23 @@ def with_instructions_in_text(request_body: str, instructions: Instructions, sum
     return _join_layers(members, params, message)
 
 
-def with_instructions_metadata(request_body: str, instructions: Instructions | None) -> str:
-    """Return a stored message with instructions in `params.message.metadata`, as it is pushed to an agent.
+def to_push_body(request_body: str, instructions: Instructions | None, *, message_id: str, context_id: str) -> str:
+    """Return a stored message as it is pushed to an agent.
 
-    The parts stay as they are. A member of that name from the sender is removed: only the platform may give
-    instructions."""
+    The instructions are in `params.message.metadata`; the parts stay as they are. Members that only the platform may
+    write are removed, also from messages that an older version stored. A missing request id becomes `message_id`,
+    since agents refuse null; a missing context becomes `context_id`, so that the agent remembers the conversation."""
     members, params, message = _split_layers(request_body)
     if message is None:
         return request_body
+    if msgspec.json.decode(members.get("id", Raw(b"null"))) is None:
+        members["id"] = Raw(msgspec.json.encode(message_id))
+    if "contextId" not in message:
+        message["contextId"] = Raw(msgspec.json.encode(context_id))
     metadata = _decode_object(message["metadata"]) if "metadata" in message else {}
-    if instructions is None and "instructions" not in metadata:
-        return request_body
-    metadata.pop("instructions", None)  # control: sender-instructions
+    metadata = {
+        name: value for name, value in metadata.items() if name not in PLATFORM_KEYS
+    }  # control: sender-instructions
     if instructions is not None:
         metadata["instructions"] = Raw(msgspec.json.encode(instructions))
     message["metadata"] = Raw(msgspec.json.encode(metadata))

@@ -19,6 +19,7 @@ from molecule_core.wire.schemas.delegations import (
     DelegationStatusPayload,
 )
 from molecule_core.wire.schemas.envelope import Instructions
+from molecule_core.wire.schemas.live_turns import LiveTurnPayload
 from molecule_core.wire.schemas.prompts import PromptBuiltPayload, SharedContextUpdatedPayload
 from molecule_core.wire.schemas.templates import TemplateFailedPayload, TemplateRolledBackPayload, TemplateSavedPayload
 from molecule_core.wire.schemas.thread_log import (
@@ -35,7 +36,7 @@ EventAudience = Literal["workspace", "peers", "children", "persons"]
 
 
 class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """A workspace as persons and peers see it; also a row of GET /workspaces. Times are RFC 3339."""
+    """The workspace as people and peers see it, as in GET /workspaces. Times are RFC 3339."""
 
     id: str
     org_id: str
@@ -68,6 +69,8 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
     instruction_shape: str | None
     reply_seconds: int | None
     send_drafts: bool
+    limited_until: str | None
+    limit_reason: str | None
 
 
 class AgentOnlinePayload(Struct, frozen=True, omit_defaults=True):
@@ -88,21 +91,35 @@ class AgentDegradedPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentOfflinePayload(Struct, frozen=True):
-    """No heartbeat for too long. `last_heard_at`: time of the last one; null: there was none."""
+    """Its agent sent no heartbeat for too long. `last_heard_at`: time of the last heartbeat; null: there was none."""
 
     last_heard_at: str | None
 
 
 class WorkspacePausedPayload(Struct, frozen=True):
-    """A person paused or hibernated the workspace."""
+    """`previous_status`: the status before."""
 
     previous_status: str
+
+
+class WorkspaceLimitedPayload(Struct, frozen=True):
+    """The agent has reached a limit of its vendor: its messages wait until then. `limit_reason`: its own words."""
+
+    limited_until: str
+    limit_reason: str
+
+
+class WorkspaceLimitEndedPayload(Struct, frozen=True):
+    """`ended_by`: time, agent or person."""
+
+    ended_by: str
 
 
 class WorkspaceMovedPayload(Struct, frozen=True, omit_defaults=True):
     """The workspace moved, with all workspaces below it, to another parent (null: the root).
 
-    Its peers and those of other workspaces changed with it. `name`: its new name, if the old one was taken there."""
+    Its peers, and the peers of other workspaces, changed too. `name`: its new name, if another workspace there had the
+    old one."""
 
     parent_id: str | None
     old_parent_id: str | None
@@ -145,13 +162,19 @@ class CredentialsRotatedPayload(Struct, frozen=True):
 
 
 class PeopleChangedPayload(Struct, frozen=True):
-    """The members of the organisation or their roles changed: reload the list of people."""
+    """The members of the organisation or their roles changed: reload the list."""
 
     person_id: str
 
 
+class RunnersChangedPayload(Struct, frozen=True):
+    """A runner, its agents or requests to it changed: reload the list."""
+
+    runner_id: str
+
+
 class WorkspaceRemovedPayload(Struct, frozen=True):
-    """The workspace was removed. Its messages stay readable for persons."""
+    """The workspace was removed. People can still read its messages."""
 
     removed_at: str
 
@@ -163,7 +186,7 @@ class CardUpdatedPayload(Struct, frozen=True):
 
 
 class ActivityPayload(Struct, frozen=True, omit_defaults=True):
-    """A new row of a workspace's log, as in GET /workspaces/{id}/activity.
+    """A new entry in the log of a workspace, as in GET /workspaces/{id}/activity.
 
     `seq` numbers the log. Large bodies are omitted, except those of a person's messages. `instructions`: only for
     the agent itself, if it requests them."""
@@ -185,7 +208,7 @@ class ActivityPayload(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentMessagePayload(Struct, frozen=True, omit_defaults=True):
-    """An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the choices of a question."""
+    """An agent wrote to its user. `seq` orders the chat of the workspace. `options`: the answers to choose from."""
 
     message: str
     workspace_id: str
@@ -217,7 +240,7 @@ class ChainReleasedPayload(Struct, frozen=True):
 
 
 class ChainEndedPayload(Struct, frozen=True):
-    """A person ended a chain: its further messages are rejected."""
+    """A person ended a chain. Its further messages are rejected."""
 
     root_id: str
     by: str
@@ -226,7 +249,7 @@ class ChainEndedPayload(Struct, frozen=True):
 class MessageTickPayload(Struct, frozen=True, omit_defaults=True):
     """A delivery step of the messages `first_seq` to `last_seq` of an inbox.
 
-    `tick`: wake_asked, handed_over, acked, answered, declined, answered_outside or overdue."""
+    `tick`: wake_asked, in_inbox, handed_over, acked, failed, answered, declined, answered_outside or overdue."""
 
     tick: str
     first_seq: int
@@ -239,8 +262,8 @@ class MessageTickPayload(Struct, frozen=True, omit_defaults=True):
 class MessageOverduePayload(Struct, frozen=True, omit_defaults=True):
     """A request was not answered in time, even after a reminder.
 
-    `draft`: the agent has an answer that it did not send. `template` (id@version): of the instructions delivered
-    with it."""
+    `draft`: the agent has an answer that it did not send. `template` (id@version): the template of its
+    instructions."""
 
     activity_id: str
     seq: int
@@ -259,7 +282,7 @@ class MessageDraftedPayload(Struct, frozen=True):
 
 
 class MessageDeadPayload(Struct, frozen=True):
-    """Delivery of a message was given up: expired, unreachable or refused. A person can requeue or discard it."""
+    """A message became a dead letter: it expired, or was unreachable or refused. A person can requeue or discard it."""
 
     activity_id: str
     seq: int
@@ -276,7 +299,7 @@ class MessageRequeuedPayload(Struct, frozen=True):
 
 
 class MessageDiscardedPayload(Struct, frozen=True):
-    """A dead letter was discarded for good."""
+    """A dead letter was discarded permanently."""
 
     activity_id: str
     seq: int
@@ -305,7 +328,7 @@ class MemoryForgottenPayload(Struct, frozen=True):
 
 
 class HeartbeatPayload(Struct, frozen=True):
-    """Heartbeat of an agent."""
+    """An agent sent a heartbeat."""
 
     active_tasks: int
     uptime_seconds: int
@@ -321,33 +344,50 @@ class TaskUpdatedPayload(Struct, frozen=True):
 
 
 class EventDefinition(Struct, frozen=True):
-    """A row of the table. Journaled events are numbered and can be read again; transient ones are not."""
+    """A row of the table. Journaled events are numbered and can be read again; transient ones are not.
+
+    `meaning`: what happened, for an event whose payload several events share."""
 
     audience: EventAudience
     payload: type[Struct]
     journaled: bool = True
+    meaning: str = ""
+
+    @property
+    def description(self) -> str:
+        """Return what happened and what the payload contains."""
+        return " ".join(f"{self.meaning} {self.payload.__doc__ or ''}".split())
 
 
 EVENTS: dict[str, EventDefinition] = {
-    "WORKSPACE_PROVISIONING": EventDefinition("peers", WorkspaceView),
-    "WORKSPACE_UPDATED": EventDefinition("peers", WorkspaceView),
+    "WORKSPACE_PROVISIONING": EventDefinition("peers", WorkspaceView, meaning="A workspace was created."),
+    "WORKSPACE_UPDATED": EventDefinition("peers", WorkspaceView, meaning="The settings of a workspace changed."),
     "WORKSPACE_ONLINE": EventDefinition("peers", AgentOnlinePayload),
     "WORKSPACE_DEGRADED": EventDefinition("peers", AgentDegradedPayload),
-    "WORKSPACE_OFFLINE": EventDefinition("peers", AgentOfflinePayload),
-    "WORKSPACE_AWAITING_AGENT": EventDefinition("peers", AgentOfflinePayload),
+    "WORKSPACE_OFFLINE": EventDefinition("peers", AgentOfflinePayload, meaning="A workspace is offline."),
+    "WORKSPACE_AWAITING_AGENT": EventDefinition(
+        "peers", AgentOfflinePayload, meaning="A workspace waits for its external agent."
+    ),
     "WORKSPACE_REMOVED": EventDefinition("peers", WorkspaceRemovedPayload),
-    "WORKSPACE_PAUSED": EventDefinition("peers", WorkspacePausedPayload),
-    "WORKSPACE_HIBERNATED": EventDefinition("peers", WorkspacePausedPayload),
+    "WORKSPACE_PAUSED": EventDefinition("peers", WorkspacePausedPayload, meaning="A workspace was paused."),
+    "WORKSPACE_HIBERNATED": EventDefinition("peers", WorkspacePausedPayload, meaning="A workspace was hibernated."),
+    "WORKSPACE_LIMITED": EventDefinition("peers", WorkspaceLimitedPayload),
+    "WORKSPACE_LIMIT_ENDED": EventDefinition(
+        "peers", WorkspaceLimitEndedPayload, meaning="The limit of a workspace ended: its messages are delivered again."
+    ),
     "WORKSPACE_MOVED": EventDefinition("peers", WorkspaceMovedPayload),
     "WORKSPACE_EXPANDED": EventDefinition("workspace", WorkspaceExpandedPayload),
     "WORKSPACE_COLLAPSED": EventDefinition("workspace", WorkspaceCollapsedPayload),
     "EXTERNAL_CREDENTIALS_ROTATED": EventDefinition("workspace", CredentialsRotatedPayload),
     "PEOPLE_CHANGED": EventDefinition("persons", PeopleChangedPayload),
+    "RUNNERS_CHANGED": EventDefinition("persons", RunnersChangedPayload),
     "AGENT_CARD_UPDATED": EventDefinition("peers", CardUpdatedPayload),
-    "ACTIVITY_LOGGED": EventDefinition("workspace", ActivityPayload),
-    "USER_MESSAGE": EventDefinition("workspace", ActivityPayload),
+    "ACTIVITY_LOGGED": EventDefinition(
+        "workspace", ActivityPayload, meaning="An entry was added to the log of a workspace."
+    ),
+    "USER_MESSAGE": EventDefinition("workspace", ActivityPayload, meaning="A person wrote to a workspace."),
     "AGENT_MESSAGE": EventDefinition("workspace", AgentMessagePayload),
-    "BROADCAST_MESSAGE": EventDefinition("workspace", ActivityPayload),
+    "BROADCAST_MESSAGE": EventDefinition("workspace", ActivityPayload, meaning="A workspace sent a broadcast."),
     "CHAIN_FROZEN": EventDefinition("workspace", ChainFrozenPayload),
     "CHAIN_RELEASED": EventDefinition("workspace", ChainReleasedPayload),
     "CHAIN_ENDED": EventDefinition("workspace", ChainEndedPayload),
@@ -363,21 +403,25 @@ EVENTS: dict[str, EventDefinition] = {
     "DELEGATION_COMPLETE": EventDefinition("workspace", DelegationCompletePayload),
     "DELEGATION_FAILED": EventDefinition("workspace", DelegationFailedPayload),
     "DELEGATION_REFUSED": EventDefinition("workspace", DelegationRefusedPayload),
-    "APPROVAL_REQUESTED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_ESCALATED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_INFO_REQUESTED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_ANSWERED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_APPROVED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_DENIED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_EXPIRED": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_WITHDRAWN": EventDefinition("workspace", ApprovalItem),
-    "APPROVAL_USED": EventDefinition("workspace", ApprovalItem),
+    "APPROVAL_REQUESTED": EventDefinition("workspace", ApprovalItem, meaning="An approval was requested."),
+    "APPROVAL_ESCALATED": EventDefinition(
+        "workspace", ApprovalItem, meaning="An approval was escalated to the next approver."
+    ),
+    "APPROVAL_INFO_REQUESTED": EventDefinition(
+        "workspace", ApprovalItem, meaning="An approver asked a question about a request."
+    ),
+    "APPROVAL_ANSWERED": EventDefinition("workspace", ApprovalItem, meaning="The requester answered a question."),
+    "APPROVAL_APPROVED": EventDefinition("workspace", ApprovalItem, meaning="A request was approved."),
+    "APPROVAL_DENIED": EventDefinition("workspace", ApprovalItem, meaning="A request was denied."),
+    "APPROVAL_EXPIRED": EventDefinition("workspace", ApprovalItem, meaning="A request expired without a decision."),
+    "APPROVAL_WITHDRAWN": EventDefinition("workspace", ApprovalItem, meaning="A request was withdrawn."),
+    "APPROVAL_USED": EventDefinition("workspace", ApprovalItem, meaning="An approval was used."),
     "APPROVAL_POLICIES_UPDATED": EventDefinition("workspace", PoliciesUpdatedPayload),
     "MEMORY_WRITTEN": EventDefinition("workspace", MemoryWrittenPayload),
     "MEMORY_FORGOTTEN": EventDefinition("workspace", MemoryForgottenPayload),
     "SHARED_CONTEXT_UPDATED": EventDefinition("children", SharedContextUpdatedPayload),
     "PROMPT_BUILT": EventDefinition("workspace", PromptBuiltPayload),
-    "THREAD_STARTED": EventDefinition("workspace", ThreadItem),
+    "THREAD_STARTED": EventDefinition("workspace", ThreadItem, meaning="A thread was started."),
     "THREAD_STATUS_CHANGED": EventDefinition("workspace", ThreadStatusChangedPayload),
     "THREAD_ITEM": EventDefinition("workspace", ThreadItemPayload),
     "TURN_STARTED": EventDefinition("workspace", TurnStartedPayload),
@@ -389,5 +433,6 @@ EVENTS: dict[str, EventDefinition] = {
     "INSTRUCTION_TEMPLATE_ROLLED_BACK": EventDefinition("persons", TemplateRolledBackPayload),
     "WORKSPACE_HEARTBEAT": EventDefinition("workspace", HeartbeatPayload, journaled=False),
     "TASK_UPDATED": EventDefinition("workspace", TaskUpdatedPayload, journaled=False),
+    "LIVE_TURN": EventDefinition("workspace", LiveTurnPayload, journaled=False),
 }
 """All events of this version. Unknown and transient names cannot be journaled."""

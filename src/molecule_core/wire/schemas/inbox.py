@@ -2,15 +2,14 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from molecule_core.wire.schemas.activity import attachments_of
+from molecule_core.wire.schemas.activity import APPROVAL_KINDS, Intent, MessageKind, attachments_of
 from molecule_core.wire.schemas.envelope import Instructions, parse_instructions
 
 # In other kinds, senders control the metadata and could forge a task id.
-_DELEGATION_KINDS = ("delegation", "delegation_result")
-APPROVAL_KINDS = ("approval_request", "approval_decision")
-"""Kinds of messages about an approval: to the approver, and to the requester."""
+_DELEGATION_KINDS = (MessageKind.DELEGATION, MessageKind.DELEGATION_RESULT)
 
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,7 +31,7 @@ class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     created_at: str
     arrival_workspace_id: str = ""
-    intent: str = "request"
+    intent: str = Intent.REQUEST
     """`request` (an answer is due), `inform` or `ack`."""
     peer_name: str = ""
     peer_role: str = ""
@@ -52,6 +51,15 @@ class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Revision of the approval: 1, plus one for each change or explanation of what is to be decided."""
     action_hash: str = ""
     """Hash of the exact action to decide about."""
+    when: str = ""
+    """How a message arrives at a running turn: `steer` into it, else after it."""
+    option_of: str = ""
+    """The question of this workspace that the person answered with one of its options."""
+
+    @property
+    def wants_answer(self) -> bool:
+        """Return whether an answer is due."""
+        return self.intent == Intent.REQUEST
 
     @property
     def reply_handle(self) -> str:
@@ -66,10 +74,10 @@ def message_from_row(row: dict[str, Any], reader_id: str = "") -> InboxMessage:
     params = _as_object(_as_object(row.get("request_body")).get("params"))
     parts = _as_object(params.get("message")).get("parts")
     parts = parts if isinstance(parts, list) else []
-    texts = [part.get("text") for part in map(_as_object, parts)]
-    text = "\n".join(each for each in texts if isinstance(each, str)) or _as_text(row.get("summary"))
+    texts = [_part_text(part) for part in map(_as_object, parts)]
+    text = "\n".join(each for each in texts if each is not None) or _as_text(row.get("summary"))
     workspace_id, created_at = reader_id or _as_text(row.get("workspace_id")), _as_text(row.get("created_at"))
-    kind = _as_text(row.get("kind")) or "peer_agent"
+    kind = _as_text(row.get("kind")) or MessageKind.PEER
     metadata = _message_metadata(params)
     approval = metadata if kind in APPROVAL_KINDS else {}
     revision = approval.get("revision")
@@ -85,7 +93,7 @@ def message_from_row(row: dict[str, Any], reader_id: str = "") -> InboxMessage:
         text=text,
         created_at=created_at,
         arrival_workspace_id=workspace_id,
-        intent=_as_text(row.get("intent")) or "request",
+        intent=_as_text(row.get("intent")) or Intent.REQUEST,
         peer_name=_as_text(row.get("peer_name")),
         peer_role=_as_text(row.get("peer_role")),
         user_name=_as_text(_as_object(params.get("metadata")).get("username")),
@@ -98,7 +106,17 @@ def message_from_row(row: dict[str, Any], reader_id: str = "") -> InboxMessage:
         approval_id=_as_text(approval.get("approval_id")),
         revision=revision if isinstance(revision, int) else 0,
         action_hash=_as_text(approval.get("action_hash")),
+        when=_as_text(metadata.get("when")) if kind == MessageKind.USER else "",
+        option_of=_as_text(metadata.get("option_of")) if kind == MessageKind.USER else "",
     )
+
+
+def _part_text(part: dict[str, Any]) -> str | None:
+    """Return the text of a part, data as JSON; None if it has none."""
+    if isinstance(text := part.get("text"), str):
+        return text
+    data = part.get("data")
+    return msgspec.json.encode(data).decode() if isinstance(data, dict | list) else None
 
 
 def _message_metadata(params: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class EventEntity(Struct, frozen=True):
 class EventFrame(Struct, frozen=True, kw_only=True):
     """An event. `seq` numbers the organisation's journal; `prev` is the seq of the previous event on this channel.
 
-    Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither, so losing one leaves no gap. `client_id`:
+    Transient events (such as `WORKSPACE_HEARTBEAT`) have neither, so losing one leaves no gap. `client_id`:
     the messageId of the person's message that caused the event."""
 
     event: str
@@ -192,7 +192,8 @@ class SnapshotLimits(Struct, frozen=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """All that the canvas shows of an organisation, as of one position in its journal.
 
-    Events with `seq` <= `as_of`, or whose entity's `rev` is not above the known one, are already included."""
+    Events with `seq` <= `as_of`, or whose entity's `rev` is not above the known one, are already included. A list ends
+    early at `snapshot_bytes`. `next_workspace`: there are more workspaces; read them with `?after=` and this value."""
 
     protocol: int
     epoch: str
@@ -203,6 +204,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     limits: SnapshotLimits
     workspaces: list[SnapshotWorkspace]
     chats: list[SnapshotChat]
+    """Those of the workspaces above."""
+    next_workspace: str | None = None
     unanswered: list[SnapshotUnanswered]
     delegations: list[SnapshotDelegation]
     """Open ones, newest first, up to the limit."""
@@ -210,6 +213,14 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Those of the last day, newest first, up to the limit."""
     approvals: list[ApprovalItem]
     """Open ones, oldest first, then recently ended ones, newest first; up to the limit."""
+
+
+class SnapshotPage(Struct, frozen=True, kw_only=True):
+    """Further workspaces of a snapshot and their chats, as they are now. `next_workspace`: there are more."""
+
+    workspaces: list[SnapshotWorkspace]
+    chats: list[SnapshotChat]
+    next_workspace: str | None
 
 
 class SessionView(Struct, frozen=True):

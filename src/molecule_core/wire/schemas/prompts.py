@@ -23,7 +23,7 @@ _MAX_COMPARED_LINES = 400
 _MAX_LINE_PAIRS = 500_000
 # A line that is repeated more often is matched only next to a rarer one: the time would grow with the cube.
 _MAX_REPEATS = 8
-# Measured on English, other scripts and ids (tests/agent/test_prompt.py). Overestimates rather than underestimates.
+# Measured on English, other scripts and ids (tests/agent/prompt/test_assembly.py). Rather too high than too low.
 _RATIO_BYTES, _RATIO_TOKENS = 7, 2
 
 
@@ -173,8 +173,7 @@ def diff_sections(old: Sequence[PromptSection], new: Sequence[PromptSection], ma
         if shown is None or remaining <= 0:
             break
         lines = _limit_lines(
-            _diff_lines("" if earlier is None else earlier.text, "" if later is None else later.text, budget),
-            remaining,
+            _diff_lines("" if earlier is None else earlier.text, "" if later is None else later.text, budget), remaining
         )
         remaining -= len(lines)
         change: Literal["added", "removed", "changed"] = "changed"

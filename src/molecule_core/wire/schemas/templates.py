@@ -9,7 +9,7 @@ class TemplateParts(Struct, omit_defaults=True, forbid_unknown_fields=True):
     """The parts that a template defines itself; the rest comes from the template that it extends.
 
     `tools` and `lines` are appended, all others replace. `lines` and `blocks` are in the template language
-    (docs/instructions.md)."""
+    (docs/reference/templates.md)."""
 
     reply_tool: str | None = None
     docs_url: str | None = None

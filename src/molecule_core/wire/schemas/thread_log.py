@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 BaseOrigin = Literal["override", "stored", "prompt", "inherited", "role", "review"]
 ThreadKind = Literal["root", "spawned", "review", "fork"]
@@ -145,10 +145,11 @@ class TurnStartedEntry(Struct, frozen=True, tag_field="type", tag="turn_started"
 
 
 class UserMessageEntry(Struct, frozen=True, tag_field="type", tag="user_message"):
-    """A message of the user."""
+    """A message of the user. `client_id`: the client's key of the input."""
 
     text: str
     author: Author
+    client_id: str | UnsetType = UNSET
 
 
 class PeerMessageEntry(Struct, frozen=True, kw_only=True, tag_field="type", tag="peer_message"):
@@ -264,7 +265,8 @@ class ContextNoteEntry(Struct, frozen=True, tag_field="type", tag="context_note"
 
 
 class CompactionEntry(Struct, frozen=True, tag_field="type", tag="compaction"):
-    """A summary that replaces all entries up to an ordinal in the model's context."""
+    """A summary by the model. It replaces all entries up to an ordinal in the model's context, except the input of its
+    own turn."""
 
     summary: str
     upto: WholeCount

@@ -195,10 +195,13 @@ class StartTurnBody(Struct, frozen=True, kw_only=True):
 
 
 class TurnResponse(Struct, frozen=True):
-    """The turn that takes the input. `joined`: it was already running."""
+    """The turn that takes the input. `joined`: it was already running.
+
+    `status`: in_progress, or how the turn of a repeated input ended: completed, failed or interrupted."""
 
     turn_id: str
     joined: bool
+    status: str = "in_progress"
 
 
 class ThreadOverrides(Struct, frozen=True, kw_only=True):
@@ -243,11 +246,14 @@ class ClaimThreadBody(Struct, frozen=True):
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
-    """A turn that has not ended. `status`: accepted, or running: started under an earlier claim."""
+    """A turn that has not ended. `status`: accepted, or running: started under an earlier claim.
+
+    `key`: the idempotency key of its input, if it has one."""
 
     turn_id: str
     trigger: TurnTrigger
     status: Literal["accepted", "running"]
+    key: str | None = None
 
 
 class ThreadClaim(Struct, frozen=True):

@@ -1,0 +1,350 @@
+"""Named bundles of the services of each noun, and the functions that build them.
+
+Called by server/composition.py, which registers subscribers, timers, caches and retention policies.
+"""
+
+from msgspec import Struct
+
+from molecule_core.access.credential_cache import CredentialCache
+from molecule_core.access.push_secrets import load_push_secrets
+from molecule_core.access.reader import AccessReader
+from molecule_core.access.writer import AccessWriter
+from molecule_core.approvals.policies import PolicyCache
+from molecule_core.approvals.reader import ApprovalReader
+from molecule_core.approvals.retention import ApprovalRetention
+from molecule_core.approvals.subscribers import ApprovalSubscriber
+from molecule_core.approvals.transitions import ApprovalTransitions
+from molecule_core.approvals.writer import ApprovalWriter
+from molecule_core.common.clock import Clock
+from molecule_core.common.ids import IdGenerator
+from molecule_core.common.limits import Limits
+from molecule_core.common.metrics import ApprovalMeter, DelegationMeter, InstructionMeter, MessageMeter, ThreadMeter
+from molecule_core.common.net.safe_fetch import Fetcher
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.rules import OUTCOMES
+from molecule_core.delegations.subscribers import DelegationSubscriber
+from molecule_core.delegations.transitions import DelegationCloser
+from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.instructions.canary_statistics import METRIC_RUNTIMES
+from molecule_core.instructions.rules import CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE
+from molecule_core.instructions.services import InstructionServices
+from molecule_core.live_turns.reader import LiveTurnReader
+from molecule_core.live_turns.turn_store import MemoryTurns, SharedTurns
+from molecule_core.live_turns.writer import LiveTurnWriter
+from molecule_core.memory.reader import KeyReader, MemoryReader
+from molecule_core.memory.writer import KeyWriter, MemoryWriter
+from molecule_core.messages.approval_messages import ApprovalMessages
+from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
+from molecule_core.messages.delivery.push_claims import PushClaims
+from molecule_core.messages.delivery.push_dispatcher import PushDispatcher
+from molecule_core.messages.delivery.push_results import PushResultRecorder
+from molecule_core.messages.delivery.reply_waiters import ReplyWaiters
+from molecule_core.messages.delivery.status_reader import DeliveryStatusReader
+from molecule_core.messages.files.uploads import FileWriter
+from molecule_core.messages.inbox.claims import InboxClaims
+from molecule_core.messages.obligations.instructions import InstructionBuilder, create_instruction_builder
+from molecule_core.messages.obligations.ledger import ObligationLedger
+from molecule_core.messages.overdue_watchdog import OverdueWatchdog
+from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.replies import ReplyWriter
+from molecule_core.messages.subscribers import MessageSubscriber
+from molecule_core.messages.template_outcomes import CanaryMonitor
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.reader import OrgReader
+from molecule_core.prompts.reader import PromptReader
+from molecule_core.prompts.writer import PromptWriter
+from molecule_core.runners.reader import RunnerReader
+from molecule_core.runners.writer import RunnerWriter
+from molecule_core.server.process import ProcessRuntime
+from molecule_core.store.blob_store import BlobStore
+from molecule_core.store.database import Store
+from molecule_core.store.wakeups import Notifier
+from molecule_core.threads import metrics
+from molecule_core.threads.agent_writer import AgentWriter
+from molecule_core.threads.collab_calls import CollabCalls
+from molecule_core.threads.engine_writer import EngineWriter
+from molecule_core.threads.reader import ThreadReader
+from molecule_core.threads.retention import ThreadRetention
+from molecule_core.threads.subscribers import ThreadSubscriber
+from molecule_core.threads.transitions import ThreadTransitions
+from molecule_core.threads.waits import AgentWaits
+from molecule_core.threads.writer import ThreadWriter
+from molecule_core.wire.schemas.approvals import ApprovalStatus
+
+
+class AccessServices(Struct, frozen=True, eq=False):
+    """Services of people and credentials."""
+
+    reader: AccessReader
+    writer: AccessWriter
+
+
+def build_access(runtime: ProcessRuntime, admin_token: str) -> AccessServices:
+    """Build the services of access, which share a cache of credentials."""
+    settings, store, clock, cache = runtime.settings, runtime.store, runtime.clock, CredentialCache()
+    return AccessServices(
+        AccessReader(store, clock, admin_token, cache, settings.metrics_token),
+        AccessWriter(store, cache, clock=clock, ids=runtime.ids, randomness=runtime.randomness, limits=settings.limits),
+    )
+
+
+def build_instructions(runtime: ProcessRuntime, org: OrgReader) -> InstructionServices:
+    """Build the services of the instruction layer."""
+    return InstructionServices(
+        runtime.store,
+        runtime.cache_sync,
+        InstructionMeter(METRIC_RUNTIMES, (CLAUDE_CODE_TEMPLATE, CODEX_TEMPLATE, GENERIC_TEMPLATE)),
+        org.is_active_in,
+        clock=runtime.clock,
+        limits=runtime.settings.limits,
+        public_url=runtime.settings.url,
+    )
+
+
+class MessageServices(Struct, frozen=True, eq=False):
+    """Services of messages, inboxes, obligations and files."""
+
+    writer: MessageWriter
+    reader: MessageReader
+    replies: ReplyWriter
+    inbox_claims: InboxClaims
+    ledger: ObligationLedger
+    instruction_builder: InstructionBuilder | None
+    """None if instructions are switched off."""
+    overdue_watchdog: OverdueWatchdog
+    canary_monitor: CanaryMonitor
+    delegation_messages: DelegationMessages
+    approval_messages: ApprovalMessages
+    file_writer: FileWriter
+    subscriber: MessageSubscriber
+    meter: MessageMeter
+
+
+def build_messages(runtime: ProcessRuntime, org: OrgReader, instructions: InstructionServices) -> MessageServices:
+    """Build the services of messages."""
+    settings, store, wakeups, clock, ids = runtime.settings, runtime.store, runtime.wakeups, runtime.clock, runtime.ids
+    limits = settings.limits
+    canary_monitor = CanaryMonitor(
+        store, org, instructions.reader, instructions.canaries, instructions.meter, clock=clock, limits=limits
+    )
+    instruction_builder = create_instruction_builder(settings, instructions.renderer, org, store, instructions.meter)
+    ledger = ObligationLedger(clock, limits, instruction_builder, shared=store.is_shared)
+    ledger.on_first_outcome = canary_monitor.record_outcome
+    writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, ledger=ledger)
+    reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+    inbox_claims = InboxClaims(store, org, wakeups, reader, ledger, clock=clock, limits=limits)
+    delegation_messages = DelegationMessages(ledger, clock=clock, ids=ids)
+    blob_store = BlobStore(settings.files_folder, reserved_bytes=limits.disk_reserve_bytes)
+    return MessageServices(
+        writer=writer,
+        reader=reader,
+        replies=ReplyWriter(store, org, writer, inbox_claims.acks, ledger, clock=clock, ids=ids),
+        inbox_claims=inbox_claims,
+        ledger=ledger,
+        instruction_builder=instruction_builder,
+        overdue_watchdog=OverdueWatchdog(store, org, ledger, clock=clock, limits=limits),
+        canary_monitor=canary_monitor,
+        delegation_messages=delegation_messages,
+        approval_messages=ApprovalMessages(ledger, delegation_messages, clock=clock),
+        file_writer=FileWriter(store, blob_store, org, writer, clock=clock, ids=ids, limits=limits),
+        subscriber=MessageSubscriber(org, delegation_messages, limits),
+        meter=MessageMeter(),
+    )
+
+
+class DeliveryServices(Struct, frozen=True, eq=False):
+    """Services of push delivery, dead letters and waits for replies."""
+
+    push_dispatcher: PushDispatcher
+    dead_letters: DeadLetterWriter
+    reply_waiters: ReplyWaiters
+    status_reader: DeliveryStatusReader
+
+
+def build_delivery(
+    runtime: ProcessRuntime, org: OrgReader, messages: MessageServices, fetcher: Fetcher
+) -> DeliveryServices:
+    """Build the services of delivery."""
+    store, wakeups, clock, ids = runtime.store, runtime.wakeups, runtime.clock, runtime.ids
+    ledger, limits = messages.ledger, runtime.settings.limits
+    reply_waiters = ReplyWaiters(store, org, wakeups, messages.delegation_messages, clock=clock, ids=ids, limits=limits)
+    dead_letters = DeadLetterWriter(store, org, reply_waiters, clock=clock)
+    push_results = PushResultRecorder(
+        org, dead_letters, reply_waiters, ledger, clock=clock, ids=ids, randomness=runtime.randomness, limits=limits
+    )
+    push_claims = PushClaims(
+        store,
+        org,
+        push_results,
+        ledger,
+        files=messages.file_writer,
+        load_secrets=load_push_secrets,
+        clock=clock,
+        limits=limits,
+    )
+    push_dispatcher = PushDispatcher(push_claims, org, wakeups, fetcher, clock=clock, limits=limits)
+    status_reader = DeliveryStatusReader(
+        store, org, wakeups, clock=clock, limits=limits, circuit_open_until=push_dispatcher.circuit_open_until
+    )
+    return DeliveryServices(push_dispatcher, dead_letters, reply_waiters, status_reader)
+
+
+class DelegationServices(Struct, frozen=True, eq=False):
+    """Services of delegations."""
+
+    writer: DelegationWriter
+    reader: DelegationReader
+    subscriber: DelegationSubscriber
+    meter: DelegationMeter
+
+
+def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: MessageServices) -> DelegationServices:
+    """Build the services of delegations."""
+    settings, store, clock, limits = runtime.settings, runtime.store, runtime.clock, runtime.settings.limits
+    meter = DelegationMeter(OUTCOMES)
+    closer = DelegationCloser(org, messages.delegation_messages, meter, history=settings.delegation_ledger_write)
+    return DelegationServices(
+        DelegationWriter(
+            store, org, messages.writer, messages.reader, closer, clock=clock, ids=runtime.ids, limits=limits
+        ),
+        DelegationReader(store, org, messages.reader, runtime.wakeups, clock=clock, limits=limits),
+        DelegationSubscriber(org, closer, limits),
+        meter,
+    )
+
+
+class ApprovalServices(Struct, frozen=True, eq=False):
+    """Services of approvals."""
+
+    writer: ApprovalWriter
+    reader: ApprovalReader
+    policy_cache: PolicyCache
+    subscriber: ApprovalSubscriber
+    retention: ApprovalRetention
+    meter: ApprovalMeter
+
+
+def build_approvals(
+    store: Store,
+    org: OrgReader,
+    approval_messages: ApprovalMessages,
+    wakeups: Notifier,
+    *,
+    clock: Clock,
+    ids: IdGenerator,
+    limits: Limits,
+) -> ApprovalServices:
+    """Build the services of approvals, which share a cache of policies."""
+    policy_cache = PolicyCache()
+    meter = ApprovalMeter(each.value for each in ApprovalStatus if each.is_ended)
+    transitions = ApprovalTransitions(org, approval_messages, policy_cache, meter, clock=clock, limits=limits)
+    return ApprovalServices(
+        ApprovalWriter(store, transitions, policy_cache, clock=clock, ids=ids, limits=limits),
+        ApprovalReader(store, org, wakeups, policy_cache, clock=clock, limits=limits),
+        policy_cache,
+        ApprovalSubscriber(transitions, limits),
+        ApprovalRetention(store, org),
+        meter,
+    )
+
+
+class ThreadServices(Struct, frozen=True, eq=False):
+    """Services of threads: writers for clients, engines and agents, and waits of agents."""
+
+    writer: ThreadWriter
+    engine_writer: EngineWriter
+    agent_writer: AgentWriter
+    waits: AgentWaits
+    reader: ThreadReader
+    subscriber: ThreadSubscriber
+    retention: ThreadRetention
+    meter: ThreadMeter
+
+
+def build_threads(
+    store: Store, org: OrgReader, wakeups: Notifier, *, clock: Clock, ids: IdGenerator, limits: Limits
+) -> ThreadServices:
+    """Build the services of threads."""
+    meter = ThreadMeter(metrics.initial_metrics())
+    transitions = ThreadTransitions(ids, meter)
+    reader = ThreadReader(store, wakeups, clock=clock, limits=limits)
+    calls = CollabCalls(store, org, meter, clock=clock, limits=limits)
+    return ThreadServices(
+        ThreadWriter(store, org, transitions, clock=clock, ids=ids, limits=limits),
+        EngineWriter(store, transitions, clock=clock, limits=limits),
+        AgentWriter(calls, org, transitions, ids=ids, limits=limits),
+        AgentWaits(store, calls, reader, wakeups, clock=clock, limits=limits),
+        reader,
+        ThreadSubscriber(transitions, limits),
+        ThreadRetention(store, org),
+        meter,
+    )
+
+
+class LiveTurnServices(Struct, frozen=True, eq=False):
+    """Services of live turns."""
+
+    writer: LiveTurnWriter
+    reader: LiveTurnReader
+
+
+def build_live_turns(runtime: ProcessRuntime) -> LiveTurnServices:
+    """Build the services of live turns: in memory, or in a table that the processes of a store share."""
+    store, wakeups, clock = runtime.store, runtime.wakeups, runtime.clock
+    turns = SharedTurns(store, clock) if store.is_shared else MemoryTurns(wakeups.notify, clock)
+    return LiveTurnServices(
+        LiveTurnWriter(turns, wakeups, clock=clock, limits=runtime.settings.limits), LiveTurnReader(turns)
+    )
+
+
+class MemoryServices(Struct, frozen=True, eq=False):
+    """Services of memory: entries, and values under keys."""
+
+    writer: MemoryWriter
+    reader: MemoryReader
+    key_writer: KeyWriter
+    key_reader: KeyReader
+
+
+def build_memory(runtime: ProcessRuntime, org: OrgReader) -> MemoryServices:
+    """Build the services of memory."""
+    store, clock, limits = runtime.store, runtime.clock, runtime.settings.limits
+    reader = MemoryReader(store, org, limits=limits)
+    return MemoryServices(
+        MemoryWriter(store, org, reader, clock=clock, ids=runtime.ids, limits=limits),
+        reader,
+        KeyWriter(store, org, clock=clock, limits=limits),
+        KeyReader(store, clock=clock),
+    )
+
+
+class PromptServices(Struct, frozen=True, eq=False):
+    """Services of prompts."""
+
+    writer: PromptWriter
+    reader: PromptReader
+
+
+def build_prompts(runtime: ProcessRuntime, org: OrgReader) -> PromptServices:
+    """Build the services of prompts."""
+    return PromptServices(
+        PromptWriter(runtime.store, org, clock=runtime.clock, limits=runtime.settings.limits),
+        PromptReader(runtime.store, org),
+    )
+
+
+class RunnerServices(Struct, frozen=True, eq=False):
+    """Services of runners."""
+
+    writer: RunnerWriter
+    reader: RunnerReader
+
+
+def build_runners(runtime: ProcessRuntime, org: OrgReader, access: AccessServices) -> RunnerServices:
+    """Build the services of runners."""
+    store, wakeups, clock, limits = runtime.store, runtime.wakeups, runtime.clock, runtime.settings.limits
+    return RunnerServices(
+        RunnerWriter(store, org, access.writer, wakeups, clock=clock, ids=runtime.ids, limits=limits),
+        RunnerReader(store, org, wakeups, clock=clock, limits=limits),
+    )

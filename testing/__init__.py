@@ -1,0 +1,1 @@
+"""What tests, proofs and benchmarks share. Imports none of them."""

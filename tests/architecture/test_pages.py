@@ -1,0 +1,55 @@
+"""The pages for users use the terms of the field."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.guards.pages import count_by_kind, find_banned_words, kind_of
+from tests.architecture.repository import REPO
+
+DOCS = REPO / "docs"
+# What a banned word is part of, where it is a name.
+NAMES = ("code-walk.md", "architecture.md", "index.md", "proofs.md", "README.md", "CONTRIBUTING.md")
+
+
+def test_no_page_uses_a_banned_word() -> None:
+    pages = [page for page in sorted(DOCS.rglob("*.md")) if kind_of(DOCS, page) != "decisions"]
+    pages += [*sorted(REPO.glob("*.md")), *sorted((REPO / "changelog.d").glob("*.md"))]
+    assert len(pages) > 30
+    found = [each for each in find_banned_words(REPO, pages) if not is_a_name(each)]
+    assert found == []
+
+
+def is_a_name(found: str) -> bool:
+    """Return whether a finding is a name: the code walk, a unit of a proof, a route."""
+    page, _, word = found.partition(" ")
+    file = Path(page.partition(":")[0]).name
+    return (word, file) in {
+        *(("walk", name) for name in NAMES),
+        ("seats", "proofs.md"),
+        ("standing", "http.md"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("Whoever asks is served.", 1), ("Fine.\n\n| a | it was told |", 3), ("A `b` lies there.", 1)]
+)
+def test_a_banned_word_in_a_page_is_the_one_finding(tmp_path: Path, text: str, line: int) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    [found] = find_banned_words(tmp_path, [page])
+    assert found.startswith(f"page.md:{line} ")
+
+
+@pytest.mark.parametrize("text", ["`told`", "```\nsomebody lies\n```", "> quoted: nobody", "[link](told.md)"])
+def test_code_quotations_and_targets_give_no_finding(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    assert list(find_banned_words(tmp_path, [page])) == []
+
+
+def test_words_are_counted_by_the_folder_of_a_page(tmp_path: Path) -> None:
+    (tmp_path / "how-to").mkdir()
+    (tmp_path / "how-to" / "page.md").write_text("# One two\n", encoding="utf-8")
+    (tmp_path / "index.md").write_text("three\n", encoding="utf-8")
+    assert count_by_kind(tmp_path) == {"how-to": 2, "other": 1}

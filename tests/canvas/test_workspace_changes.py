@@ -1,0 +1,145 @@
+"""The organisation is changed from the page: moved by menu and by drag, paused, removed; a move can be taken back."""
+
+import pytest
+from playwright.async_api import Locator, Page
+
+from testing.canvas.company import Stage
+from testing.canvas.page_user import Desk
+from tests.canvas.expectations import expect
+from tests.requirements import requirement
+
+
+async def parent_of(stage: Stage, name: str) -> str | None:
+    """Whom an agent answers to, as the server has it."""
+    seats = {seat.id: each for each, seat in stage.seats.items()}
+    row = await stage.admin.get(f"/workspaces/{stage.seats[name].id}")
+    return seats.get(row["parent_id"])
+
+
+async def about(desk: Desk, name: str, **choices: object) -> Page:
+    """The panel about an agent, open."""
+    page = await desk.open(f"/app/org?focus={desk.stage.seats[name].id}&panel=about", **choices)
+    await page.get_by_role("complementary", name=name).get_by_role("button", name="Move…", exact=True).wait_for()
+    return page
+
+
+def card(page: Page, stage: Stage, name: str) -> Locator:
+    """An agent on the map."""
+    return page.locator(f"[data-id='{stage.seats[name].id}']")
+
+
+@requirement("C52", "M4")
+async def test_an_agent_is_moved_by_menu_with_all_below_it_and_the_move_is_taken_back(desk: Desk) -> None:
+    stage = desk.stage
+    page = await about(desk, "Research")
+    await page.get_by_role("button", name="Move…", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Move Research")
+    reader = dialog.get_by_role("radio", name="Reader")
+    await expect(reader).to_be_disabled()
+    await expect(dialog).to_contain_text("Research cannot report to Reader, which is below it.")
+    await dialog.get_by_role("radio", name="Support").check()
+    await expect(dialog).to_contain_text("Its team of 2 agents moves with it")
+    await dialog.get_by_role("button", name="Move", exact=True).click()
+    await expect(dialog).to_be_hidden()
+    assert await parent_of(stage, "Research") == "Support"
+    row = page.get_by_role("treeitem", name="Research")
+    await expect(row).to_have_attribute("aria-level", "3")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(row).to_have_attribute("aria-level", "2")
+    await expect(page.get_by_role("button", name="Undo")).to_be_hidden()
+    assert await parent_of(stage, "Research") == "Lead"
+
+
+@requirement("C52", "M4")
+async def test_an_agent_is_moved_by_drag_which_asks_once(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open()
+    await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
+    dialog = page.get_by_role("dialog", name="Move Writer")
+    await expect(dialog).to_contain_text("Writer will report to Quality.")
+    assert await parent_of(stage, "Writer") == "Research"
+    await dialog.get_by_role("button", name="Move", exact=True).click()
+    await expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    assert await parent_of(stage, "Writer") == "Quality"
+
+
+@requirement("C52")
+async def test_a_drag_into_the_own_team_is_refused_in_words(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open()
+    await card(page, stage, "Support").drag_to(card(page, stage, "Night shift"))
+    dialog = page.get_by_role("dialog", name="Move Support")
+    await expect(dialog.get_by_role("alert")).to_have_text("Support cannot report to Night shift, which is below it.")
+    await expect(dialog.get_by_role("button", name="Move", exact=True)).to_be_disabled()
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+
+
+@requirement("C52")
+async def test_a_click_on_a_card_still_opens_it_and_a_drag_on_the_ground_still_moves_the_map(desk: Desk) -> None:
+    page = await desk.open()
+    layer = card(page, desk.stage, "Writer").locator("..")
+    before = await layer.get_attribute("style")
+    box = await page.get_by_role("group", name="Map of the organisation").bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + 5, box["y"] + 5)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 60, box["y"] + 40, steps=4)
+    await page.mouse.up()
+    assert await layer.get_attribute("style") != before
+    await card(page, desk.stage, "Writer").click()
+    await expect(page.get_by_role("complementary", name="Writer")).to_be_visible()
+
+
+@requirement("C58", "M4")
+async def test_removing_a_team_lists_who_goes_and_wants_the_name_typed(desk: Desk) -> None:
+    stage = desk.stage
+    page = await about(desk, "Support")
+    await page.get_by_role("button", name="Remove…").click()
+    dialog = page.get_by_role("dialog", name="Remove Support?")
+    going = dialog.get_by_role("list", name="Workspaces to remove").get_by_role("listitem")
+    await expect(going).to_have_text(["Support", "First line", "Second line", "Night shift"])
+    remove = dialog.get_by_role("button", name="Remove 4 workspaces")
+    await expect(remove).to_be_disabled()
+    await dialog.get_by_label("Type Support to confirm").fill("Suppor")
+    await expect(remove).to_be_disabled()
+    await dialog.get_by_label("Type Support to confirm").fill("Support")
+    await remove.click()
+    await expect(page.get_by_role("treeitem", name="Night shift")).to_have_count(0)
+    assert len(await stage.admin.get("/workspaces")) == 8
+
+
+@requirement("C27", "M22")
+async def test_pausing_shows_at_once_in_every_window_and_resuming_too(desk: Desk) -> None:
+    page, other = await about(desk, "Reader"), await desk.open()
+    await page.get_by_role("button", name="Pause").click()
+    for each in (page, other):
+        await expect(each.get_by_role("treeitem", name="Reader Paused")).to_be_visible()
+    await page.get_by_role("button", name="Resume").click()
+    for each in (page, other):
+        await expect(each.get_by_role("treeitem", name="Reader Online")).to_be_visible()
+
+
+@requirement("C74")
+async def test_a_new_token_is_shown_once_and_the_old_one_ends(desk: Desk) -> None:
+    stage = desk.stage
+    seat = stage.seats["Reader"]
+    page = await about(desk, "Reader")
+    await page.get_by_role("button", name="New token").click()
+    shown = page.get_by_role("region", name="New token")
+    token = (await shown.text_content() or "").strip()
+    assert token.startswith("mol_ws_")
+    with pytest.raises(Exception, match="401"):
+        await seat.api.get(f"/workspaces/{seat.id}/state")
+    await page.get_by_role("button", name="Done").click()
+    assert token not in await page.content()
+
+
+@requirement("S20")
+async def test_who_may_only_look_is_offered_no_change(desk: Desk) -> None:
+    path = f"/app/org?focus={desk.stage.seats['Reader'].id}&panel=about"
+    page = await desk.enter(await desk.context(), path, await desk.stage.link_for("viewer"))
+    await page.get_by_role("complementary").get_by_text("Workspace ID").wait_for()
+    assert await page.get_by_role("button", name="Pause").count() == 0
+    await card(page, desk.stage, "Writer").drag_to(card(page, desk.stage, "Quality"))
+    assert await page.get_by_role("dialog").count() == 0

@@ -1,0 +1,22 @@
+"""Fixtures of obligations."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.clocks import FakeClock
+from testing.engines import Engine
+from testing.message_world import MessageWorld
+from testing.push_agents import PushNetwork
+from testing.running_server import running
+
+
+@pytest.fixture
+async def world(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[MessageWorld]:
+    """A server that sends its agents instructions."""
+    net = PushNetwork()
+    told: dict[str, Any] = {"push_instructions_enabled": True, "instruction_adaptive": True}
+    async with running(engine, place, tmp_path, clock=clock, fetcher=net, **told) as server:
+        yield MessageWorld(server, await server.person(), clock, net)
