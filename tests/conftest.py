@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from molecule_core.store.database import Store
+from testing.canvas.browser_binary import find_browser
+from testing.canvas.browser_process import browsing
 from testing.clocks import FakeClock
 from testing.engines import ENGINES, Engine, databases_dropped, open_store, postgres_server, prepared_place_for
 from testing.running_server import Running, running
@@ -83,6 +85,18 @@ def anyio_backend() -> str:
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server of this test run."""
     yield from postgres_server()
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address at which a Chromium of this test run takes orders."""
+    program = find_browser()
+    if program is None:
+        if os.environ.get("CI") or os.environ.get("MOLECULE_INTEROP") == "required":
+            pytest.fail("there is no browser on this machine; scripts/browser gets one")
+        pytest.skip("no browser: install Chromium, or set MOLECULE_BROWSER to the path of one")
+    with browsing(program, tmp_path_factory.mktemp("profile")) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)

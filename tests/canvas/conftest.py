@@ -4,31 +4,16 @@ Whatever a test does, its pages must have said nothing on the console that is an
 security policy, and asked nobody but the server: that is checked at the end of each.
 """
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-from testing.canvas.browser_binary import find_browser
-from testing.canvas.browser_process import browsing
 from testing.canvas.company import Stage, staged
 from testing.canvas.page_user import Desk
 from testing.running_server import running
 from tests.canvas.delegation_actions import ENTRANCES, Begin
-
-
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address at which a Chromium of this test run takes orders."""
-    program = find_browser()
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("there is no browser on this machine; scripts/browser gets one")
-        pytest.skip("no browser: install Chromium, or set MOLECULE_BROWSER to the path of one")
-    with browsing(program, tmp_path_factory.mktemp("profile")) as address:
-        yield address
 
 
 @pytest.fixture(scope="package")

@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Page, async_playwright
 
 from testing.running_server import Running, running
+from testing.waits import PROCESS_START_SECONDS
 from tests.interop.host_requirements import require
 from tests.interop.hosts import CLAUDE, CODEX_CLI, HOSTS, RealHost
 from tests.interop.scene import Scene, Sitting, sitting, staged
@@ -55,3 +57,14 @@ async def worker(server: Running, lead: Scene, tmp_path: Path) -> AsyncIterator[
     below = await sitting(server, "Worker", parent_id=lead.ops.seat.id)
     async with staged(require(CODEX_CLI), tmp_path / "worker", below) as scene:
         yield scene
+
+
+@pytest.fixture
+async def page(chromium: str) -> AsyncIterator[Page]:
+    """A page of a person's browser."""
+    async with async_playwright() as driver:
+        browser = await driver.chromium.connect_over_cdp(chromium)
+        context = await browser.new_context(viewport={"width": 1440, "height": 900})
+        context.set_default_timeout(PROCESS_START_SECONDS * 1000)
+        yield await context.new_page()
+        await context.close()

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from playwright.async_api import Locator, Page
 
 from testing.ports import free_port
 from testing.running_server import Running, running
-from testing.waits import PROCESS_START_SECONDS, eventually
+from tests.canvas.expectations import expect
 from tests.interop.host_requirements import require
 from tests.interop.hosts import (
     CLAUDE,
@@ -120,16 +120,6 @@ class ForgetfulMind(WokenMind):
         return "It is the Danube." if is_reply and "is not answered. Call" not in asked.said else act
 
 
-async def only_approval(scene: Scene) -> dict[str, Any]:
-    """The approval that waits, as soon as there is one."""
-
-    async def look() -> list[dict[str, Any]]:
-        return list((await scene.ops.person.get("/approvals/pending"))["approvals"])
-
-    (item,) = await eventually(look, lambda found: len(found) == 1, PROCESS_START_SECONDS)
-    return item
-
-
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Running]:
     """A server that sends instructions with its messages."""
@@ -189,23 +179,40 @@ def report(host: RealHost, seconds: list[float]) -> None:
 
 
 @requirement("X2", "G16")
-async def test_a_permission_prompt_of_an_idle_session_is_decided_on_the_platform(scene: Scene) -> None:
-    """One is allowed with another command, one is denied with a reason."""
+async def test_a_permission_prompt_of_an_idle_session_is_decided_on_the_page(scene: Scene, page: Page) -> None:
+    """A person allows one with another command and denies one with a reason, by clicks in the inbox."""
     mind = scene.endpoint.mind = CarefulMind(scene.host.prefix)
     manual = "default" if scene.host is CLAUDE_OLDER else "manual"
+    link = await scene.ops.server.server.login_link()
+    await page.goto(link.replace("/app/#", "/app/inbox?kind=approval&state=open#"))
     async with idle(scene, "--permission-mode", manual) as terminal:
-        for decision, more, result in (
-            ("approve", {"details": {"tool": "Bash", "input": {"command": "echo edited"}}}, "edited"),
-            ("deny", {"note": "Not on a Friday."}, "Not on a Friday."),
-        ):
-            await scene.ops.writes("Run it.")
-            item = await only_approval(scene)
-            assert item["details"] == {"tool": "Bash", "input": COMMAND}
-            path = f"/workspaces/{item['workspace_id']}/approvals/{item['approval_id']}/decide"
-            await scene.ops.person.post(path, {"decision": decision, "action_hash": item["action_hash"], **more})
-            await terminal.until(partial(mind.has_run, result), result)
-            await terminal.rests()
+        await scene.ops.writes("Run it.")
+        request = await open_prompt(page)
+        await request.get_by_role("button", name="Approve with edits…").click()
+        edited = json.dumps({"tool": "Bash", "input": {"command": "echo edited"}})
+        await request.get_by_role("textbox", name="Details to approve").fill(edited)
+        await request.get_by_role("button", name="Approve edited details").click()
+        await terminal.until(partial(mind.has_run, "edited"), "the edited command")
+        await terminal.rests()
+
+        await scene.ops.writes("Run it again.")
+        request = await open_prompt(page)
+        await request.get_by_role("button", name="Deny…").click()
+        await request.get_by_label("Reason").fill("Not on a Friday.")
+        await request.get_by_role("button", name="Deny", exact=True).click()
+        await terminal.until(partial(mind.has_run, "Not on a Friday."), "the denial")
+        await terminal.rests()
     assert mind.faults == []
+    assert len(await scene.ops.chat()) == 4
+
+
+async def open_prompt(page: Page) -> Locator:
+    """Open the only request that waits, and return it; its whole input is shown."""
+    await page.get_by_role("region", name="Requests").locator("li[data-approval]").get_by_role("link").click()
+    request = page.get_by_role("article", name="Request")
+    await expect(request.get_by_role("heading", name="permission:Bash")).to_be_visible()
+    await expect(request).to_contain_text(COMMAND["command"])
+    return request
 
 
 @requirement("X2", "G15h")

@@ -6,15 +6,13 @@ import re
 import shlex
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.async_api import Locator, Page, async_playwright
+from playwright.async_api import Locator, Page
 
-from testing.canvas.browser_binary import find_browser
-from testing.canvas.browser_process import browsing
 from testing.ports import free_port
 from testing.processes import LISTENS, MOLECULE, Process, client, environment, started
 from testing.waits import PROCESS_START_SECONDS, eventually
@@ -114,30 +112,6 @@ async def machine_with(host: RealHost, folder: Path) -> AsyncIterator[Machine]:
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def chromium(tmp_path: Path) -> Iterator[str]:
-    """The address at which a Chromium takes orders."""
-    program = find_browser()
-    if program is None:
-        if os.environ.get("MOLECULE_INTEROP") == "required":
-            pytest.fail("there is no browser on this machine; scripts/browser gets one")
-        pytest.skip("no browser: install Chromium, or set MOLECULE_BROWSER to the path of one")
-    (tmp_path / "profile").mkdir()
-    with browsing(program, tmp_path / "profile") as address:
-        yield address
-
-
-@pytest.fixture
-async def page(chromium: str) -> AsyncIterator[Page]:
-    """A page of a person's browser."""
-    async with async_playwright() as driver:
-        browser = await driver.chromium.connect_over_cdp(chromium)
-        context = await browser.new_context(viewport={"width": 1440, "height": 900})
-        context.set_default_timeout(PROCESS_START_SECONDS * 1000)
-        yield await context.new_page()
-        await context.close()
 
 
 class Hand:
