@@ -19,6 +19,7 @@ from playwright.async_api import Locator, Page
 from testing.ports import free_port
 from testing.running_server import Running, running
 from tests.canvas.expectations import expect
+from tests.interop import transcript
 from tests.interop.host_requirements import require
 from tests.interop.hosts import (
     CLAUDE,
@@ -37,6 +38,8 @@ from tests.requirements import requirement
 
 COUNT = int(os.environ.get("MOLECULE_INTEROP_MESSAGES", "3"))
 """Messages of each test. The figures of docs/interop are of 20."""
+_TURNS = 6
+"""Turns of a transcript: those of two messages."""
 _WOKEN = re.compile(r"Molecule: \d+ messages? waits?, from ")
 
 
@@ -154,6 +157,7 @@ async def test_each_message_wakes_an_idle_session_and_is_answered_by_itself(scen
     mind = scene.endpoint.mind = WokenMind(scene.host.prefix)
     async with idle(scene) as terminal:
         await answer_all(scene, mind, terminal)
+    write_transcript(scene, mind, "claude")
     assert (mind.faults, len(await scene.ops.chat())) == ([], 2 * COUNT)
 
 
@@ -176,6 +180,15 @@ def report(host: RealHost, seconds: list[float]) -> None:
         line = f"{host.title} {host.pinned.version}: {len(seconds)} of {COUNT} answered; first {seconds[0]:.2f} s, "
         with Path(file).open("a", encoding="utf-8") as figures:
             figures.write(f"{line}median {median:.2f} s, longest {longest:.2f} s\n")
+
+
+def write_transcript(scene: Scene, mind: WokenMind, command: str) -> None:
+    """Write the turns of the first two messages to docs/interop, where that is wanted."""
+    if os.environ.get("MOLECULE_INTEROP_WRITE") and scene.host is not CLAUDE_OLDER:
+        turns = [pair for pair in zip(mind.asked, mind.acts, strict=True) if pair[0].tools][:_TURNS]
+        asked, acts = [each for each, _ in turns], [act for _, act in turns]
+        text = transcript.idle_page(scene, asked, acts, command)
+        transcript.write(scene.host, text, f"{scene.host.name}-idle")
 
 
 @requirement("X2", "G16")
@@ -254,6 +267,7 @@ async def test_each_message_begins_a_turn_of_an_idle_codex_and_is_answered_by_it
         await terminal.until(control.exists, "the control socket")
         await terminal.rests()
         await answer_all(codex, mind, terminal)
+    write_transcript(codex, mind, "codex")
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------------
@@ -298,6 +312,7 @@ async def test_each_message_begins_a_turn_of_an_idle_opencode_and_is_answered_by
         await types(terminal, mind, "Good morning")
         await answer_all(opencode, mind, terminal)
         assert "Question0" in terminal.shown
+    write_transcript(opencode, mind, "opencode --port PORT")
     assert "Good morning" in mind.asked[-1].said
     assert (mind.faults, len(await opencode.ops.chat())) == ([], 2 * COUNT)
 
