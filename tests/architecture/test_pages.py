@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.guards.pages import count_by_kind, find_banned_words, kind_of
+from tests.architecture.guards.pages import count_by_kind, find_banned_words
 from tests.architecture.repository import REPO
 
 DOCS = REPO / "docs"
@@ -13,11 +13,15 @@ NAMES = ("code-walk.md", "architecture.md", "index.md", "proofs.md", "README.md"
 
 
 def test_no_page_uses_a_banned_word() -> None:
-    pages = [page for page in sorted(DOCS.rglob("*.md")) if kind_of(DOCS, page) != "decisions"]
+    pages = sorted(DOCS.rglob("*.md"))
     pages += [*sorted(REPO.glob("*.md")), *sorted((REPO / "changelog.d").glob("*.md"))]
     assert len(pages) > 30
     found = [each for each in find_banned_words(REPO, pages) if not is_a_name(each)]
     assert found == []
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len((REPO / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
 def is_a_name(found: str) -> bool:

@@ -1,6 +1,6 @@
 """Words of the documentation: how many, of which kind of page, and the banned ones among them.
 
-Not read are code, quotations, and the records of `decisions/`, which keep the words of their day.
+Code and quotations are not read.
 """
 
 import re
