@@ -89,7 +89,8 @@ async def test_the_record_of_a_server_that_ended_is_gone(run: Run, state: Path, 
         server.send(signal.SIGTERM)
         await server.ended()
     code, said = await run("ls")
-    assert (code, "no server responds at http://127.0.0.1:8080" in said) == (2, True)
+    # The default address is tried, at which another server of this machine may respond.
+    assert (code, f":{port}" in said) == (2, False)
 
 
 @requirement("O1")

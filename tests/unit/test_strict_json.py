@@ -1,5 +1,6 @@
 """JSON from strangers: our fast reader takes exactly what a slow, obviously right one takes, and reads it alike."""
 
+import codecs
 import json
 import sys
 from collections.abc import Callable
@@ -28,7 +29,7 @@ def reference(body: bytes, max_depth: int) -> Any:
     """The slow reader: the standard library's, told to refuse, then a walk for each thing that it lets through."""
     try:
         value = json.loads(
-            body.decode("utf-8"),
+            body.removeprefix(codecs.BOM_UTF8).decode("utf-8"),
             object_pairs_hook=_pairs,
             parse_constant=_refuse,
             parse_float=_finite,
