@@ -15,6 +15,8 @@ from molecule_core.tools import host_config
 from molecule_core.wire.schemas import (
     activity,
     approvals,
+    chains,
+    conversations,
     delegations,
     envelope,
     events,
@@ -58,6 +60,8 @@ def page() -> Iterator[str]:
         delegations,
         envelope,
         activity,
+        chains,
+        conversations,
         live,
         live_turns,
         runners,

@@ -862,6 +862,114 @@ export interface ChatPage {
   reached_end: boolean;
 }
 
+/**
+ * A chain that reached a limit. Times are RFC 3339. `state`: frozen, released or ended; `most_hops` and
+ * `most_messages`: the limits that apply now.
+ */
+export interface ChainRow {
+  root_id: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  state: string;
+  reason: string;
+  trips: number;
+  hops: number;
+  messages: number;
+  most_hops: number;
+  most_messages: number;
+  frozen_at: string;
+  released_at: string | null;
+  ended_at: string | null;
+  decided_by: string | null;
+}
+
+/** A page of chains, newest first. `reached_end`: there are no older ones. */
+export interface ChainPage {
+  chains: ChainRow[];
+  reached_end: boolean;
+}
+
+/** A message of a chain. `no`: its position, 0 for the first. */
+export interface ChainMessageRow {
+  no: number;
+  activity_id: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  source_id: string | null;
+  source_name: string | null;
+  kind: string | null;
+  method: string | null;
+  summary: string | null;
+  hop: number;
+  cause_id: string | null;
+  at: string;
+}
+
+/** A chain with a page of its messages, oldest first. `chain` is null if it never reached a limit. */
+export interface ChainDetail {
+  root_id: string;
+  chain: ChainRow | null;
+  messages: ChainMessageRow[];
+  reached_end: boolean;
+}
+
+/**
+ * A message from one workspace to another. `seq`: its number in the log of `target_id`. `message_kind`: what it
+ * is (peer_agent, broadcast, system and others); `approval_id`: the approval that it belongs to. `delivery`,
+ * `trouble`, `obligation`: as in a chat.
+ */
+export interface PeerMessage {
+  kind: "message";
+  id: string;
+  source_id: string;
+  target_id: string;
+  message_kind: string;
+  content: string;
+  timestamp: string;
+  seq: number;
+  attachments?: Array<Record<string, unknown>>;
+  delivery?: string;
+  trouble?: string;
+  obligation?: ChatObligation;
+  approval_id?: string;
+}
+
+/**
+ * The messages of two workspaces to each other, oldest first. A delegation and its result are one item.
+ * `reached_end`: there are no more items in the requested direction.
+ */
+export interface ConversationPage {
+  items: Array<PeerMessage | TimelineDelegation>;
+  reached_end: boolean;
+}
+
+/** The last message of a conversation; `summary` is its beginning. */
+export interface LastPeerMessage {
+  id: string;
+  source_id: string;
+  message_kind: string;
+  summary: string;
+  timestamp: string;
+}
+
+/**
+ * A workspace that exchanged messages with another one. `messages` counts both directions; `more`: there are
+ * more than were counted.
+ */
+export interface ConversationPeer {
+  workspace_id: string;
+  name: string | null;
+  messages: number;
+  more: boolean;
+  last: LastPeerMessage;
+}
+
+/** The peers of a workspace, last message first. `reached_end`: there are no older ones. */
+export interface ConversationPeers {
+  peers: ConversationPeer[];
+  reached_end: boolean;
+}
+
 /** The entity that an event is about. `rev` counts its changes; 0 for immutable entities. */
 export interface EventEntity {
   kind: string;

@@ -82,6 +82,13 @@ class DelegationReader:
             raise NotFound(what="delegation")
         return Delegation.from_row(rows[0])
 
+    async def previews_by_id(self, org_id: str, ids: Sequence[str]) -> dict[str, DelegationItem]:
+        """Return those of some delegations that exist, without results and with cut errors, by id."""
+        queries: list[Params] = [{"org_id": org_id, "id": each} for each in ids]
+        found = await self._store.rows_of_each("delegation", queries) if queries else []
+        items = await self.to_previews([Delegation.from_row(rows[0]) for rows in found if rows])
+        return {item.delegation_id: item for item in items}
+
     async def get_in_any_org(self, delegation_id: str) -> Delegation:
         """Return a delegation of any organisation. Raises NotFound."""
         queries: list[Params] = [{"org_id": each.id, "id": delegation_id} for each in self._org.orgs()]

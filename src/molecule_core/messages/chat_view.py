@@ -5,9 +5,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
+from molecule_core.messages.approval_messages import approval_id_of
 from molecule_core.messages.obligations.model import ObligationState, obligation_state, template_label
 from molecule_core.messages.rules import text_of
-from molecule_core.wire.schemas.activity import ActivityMethod, ChatMessage, ChatObligation, attachments_of
+from molecule_core.wire.schemas.activity import (
+    APPROVAL_KINDS,
+    ActivityMethod,
+    ChatMessage,
+    ChatObligation,
+    attachments_of,
+)
+from molecule_core.wire.schemas.conversations import PeerMessage
 from molecule_core.wire.schemas.live import LastChatMessage, SnapshotChat
 
 
@@ -63,6 +71,42 @@ def to_chat_message(
     entry.obligation = _to_chat_obligation(_ObligationColumns(*obligation_columns))
     entry.option_of, entry.option = _chosen_option(message["metadata"])
     return entry
+
+
+class PeerMessageColumns(NamedTuple):
+    """The columns of the peer queries before those of the obligation, in their order.
+
+    `found`: rows of the page before its limit in bytes."""
+
+    id: str
+    workspace_id: str
+    source_id: str
+    seq: int
+    kind: str
+    created_at: int
+    request_body: str
+    delivery: str
+    trouble: str | None
+    found: int
+
+
+def to_peer_message(message: PeerMessageColumns, *obligation_columns: Any) -> PeerMessage:
+    """Build a message between two workspaces."""
+    parts = message_parts(message.request_body)
+    return PeerMessage(
+        id=message.id,
+        source_id=message.source_id,
+        target_id=message.workspace_id,
+        message_kind=message.kind,
+        content=text_of(parts),
+        timestamp=to_rfc3339(message.created_at),
+        seq=message.seq,
+        attachments=attachments_of(parts),
+        delivery=message.delivery,
+        trouble=message.trouble,
+        obligation=_to_chat_obligation(_ObligationColumns(*obligation_columns)),
+        approval_id=approval_id_of(message.id) if message.kind in APPROVAL_KINDS else None,
+    )
 
 
 def _chosen_option(metadata: dict[str, Any]) -> tuple[str | None, int | None]:

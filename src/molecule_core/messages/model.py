@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from molecule_core.wire.schemas.activity import ActivityType
+from molecule_core.wire.schemas.conversations import PeerMessage
 from molecule_core.wire.schemas.envelope import Instructions
 
 SUMMARY_LENGTH = 80
@@ -297,6 +298,21 @@ class InboxRange(Struct, frozen=True):
 
     first: InboxPosition
     last: InboxPosition
+
+
+class PeerPosition(NamedTuple):
+    """Position of a message between two workspaces, whose logs have no common numbers. `at`: microseconds."""
+
+    at: int
+    id: str
+
+
+class PlacedPeerMessage(NamedTuple):
+    """A message between two workspaces, its position, and the bytes that a page counts for it."""
+
+    position: PeerPosition
+    message: PeerMessage
+    size: int
 
 
 UNMENTIONED_FILE_TIMER = "unmentioned-file"

@@ -620,6 +620,107 @@ SELECT a.workspace_id, a.id, a.seq, a.method, a.created_at, a.summary, coalesce(
 FROM activities a LEFT JOIN read_marks m ON m.workspace_id = a.workspace_id AND m.person_id = :person_id
 WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
 
+-- name: peers_of_workspace
+-- the workspaces that a workspace got messages from or sent messages to, with the times of the last ones
+WITH RECURSIVE senders (id) AS (
+    SELECT min(f.source_id) FROM activities f
+    WHERE f.workspace_id = :workspace_id AND f.source_id IS NOT NULL AND f.inbound_no IS NOT NULL
+    UNION ALL
+    SELECT (
+        SELECT min(n.source_id) FROM activities n
+        WHERE n.workspace_id = :workspace_id AND n.source_id > s.id AND n.inbound_no IS NOT NULL
+    ) FROM senders s WHERE s.id IS NOT NULL
+), recipients (id) AS (
+    SELECT min(f.workspace_id) FROM activities f WHERE f.source_id = :workspace_id AND f.inbound_no IS NOT NULL
+    UNION ALL
+    SELECT (
+        SELECT min(n.workspace_id) FROM activities n
+        WHERE n.source_id = :workspace_id AND n.workspace_id > r.id AND n.inbound_no IS NOT NULL
+    ) FROM recipients r WHERE r.id IS NOT NULL
+)
+SELECT p.id, coalesce((
+    SELECT max(a.created_at) FROM activities a
+    WHERE a.workspace_id = :workspace_id AND a.source_id = p.id AND a.inbound_no IS NOT NULL
+), 0), coalesce((
+    SELECT max(a.created_at) FROM activities a
+    WHERE a.workspace_id = p.id AND a.source_id = :workspace_id AND a.inbound_no IS NOT NULL
+), 0)
+FROM (SELECT id FROM senders UNION SELECT id FROM recipients) p
+WHERE p.id IS NOT NULL AND p.id <> :workspace_id;
+
+-- name: peer_head
+-- the last message from one workspace to another, and how many there are, up to a number
+SELECT a.id, a.source_id, a.kind, a.summary, a.created_at, (
+    SELECT count(*) FROM (
+        SELECT 1 FROM activities c
+        WHERE c.workspace_id = :workspace_id AND c.source_id = :source_id AND c.inbound_no IS NOT NULL LIMIT :most
+    ) x
+)
+FROM activities a
+WHERE a.workspace_id = :workspace_id AND a.source_id = :source_id AND a.inbound_no IS NOT NULL
+ORDER BY a.created_at DESC, a.id DESC LIMIT 1;
+
+-- name: peer_message_position
+-- the position of a message between two workspaces
+SELECT created_at, id FROM activities
+WHERE id = :id AND inbound_no IS NOT NULL AND (
+    (workspace_id = :workspace_id AND source_id = :peer_id) OR (workspace_id = :peer_id AND source_id = :workspace_id)
+);
+
+-- name: peer_messages_before
+-- messages from one workspace to another before a position, newest first, with the state of each; results of delegations left out
+SELECT a.id, a.workspace_id, a.source_id, a.seq, a.kind, a.created_at, a.request_body, CASE
+    WHEN d.state IN ('dead', 'discarded') THEN 'dead'
+    WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
+    ELSE 'stored'
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END, w.found,
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+FROM (
+    SELECT p.seq, count(*) OVER () AS found,
+        sum(p.size) OVER (ORDER BY p.created_at DESC, p.id DESC) - p.size AS before
+    FROM (
+        SELECT r.seq, r.id, r.created_at,
+            r.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size
+        FROM activities r LEFT JOIN obligations t ON t.workspace_id = r.workspace_id AND t.seq = r.seq
+        WHERE r.workspace_id = :workspace_id AND r.source_id = :source_id AND r.inbound_no IS NOT NULL
+            AND r.kind <> 'delegation_result' AND (r.created_at, r.id) < (:at, :id)
+        ORDER BY r.created_at DESC, r.id DESC LIMIT :count
+    ) p
+) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+WHERE w.before < :page_bytes ORDER BY a.created_at DESC, a.id DESC;
+
+-- name: peer_messages_after
+-- messages from one workspace to another after a position, oldest first, with the state of each; results of delegations left out
+SELECT a.id, a.workspace_id, a.source_id, a.seq, a.kind, a.created_at, a.request_body, CASE
+    WHEN d.state IN ('dead', 'discarded') THEN 'dead'
+    WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
+    ELSE 'stored'
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END, w.found,
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+FROM (
+    SELECT p.seq, count(*) OVER () AS found,
+        sum(p.size) OVER (ORDER BY p.created_at, p.id) - p.size AS before
+    FROM (
+        SELECT r.seq, r.id, r.created_at,
+            r.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size
+        FROM activities r LEFT JOIN obligations t ON t.workspace_id = r.workspace_id AND t.seq = r.seq
+        WHERE r.workspace_id = :workspace_id AND r.source_id = :source_id AND r.inbound_no IS NOT NULL
+            AND r.kind <> 'delegation_result' AND (r.created_at, r.id) > (:at, :id)
+        ORDER BY r.created_at, r.id LIMIT :count
+    ) p
+) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+WHERE w.before < :page_bytes ORDER BY a.created_at, a.id;
+
 -- name: unanswered_of_org
 -- messages of an organisation that are overdue or answered outside
 SELECT workspace_id, seq, CASE WHEN overdue_at IS NULL THEN 0 ELSE 1 END, CASE WHEN outside_at IS NULL THEN 0 ELSE 1 END

@@ -1,7 +1,9 @@
 """Reads logs, inboxes, chats and chains."""
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,16 +11,26 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from molecule_core.common.clock import to_rfc3339, yield_to_others
+from molecule_core.common.errors import CursorNotFound
 from molecule_core.common.limits import Limits
 from molecule_core.messages.chains.model import Chain, ChainMessage
 from molecule_core.messages.chat_view import (
+    PeerMessageColumns,
     message_parts,
     question_options,
     stored_message,
     to_chat_head,
     to_chat_message,
+    to_peer_message,
 )
-from molecule_core.messages.model import ActivityFilters, ActivityPageRow, InboxState, LivePayload
+from molecule_core.messages.model import (
+    ActivityFilters,
+    ActivityPageRow,
+    InboxState,
+    LivePayload,
+    PeerPosition,
+    PlacedPeerMessage,
+)
 from molecule_core.messages.rules import text_of
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
@@ -35,6 +47,7 @@ from molecule_core.wire.schemas.activity import (
     WaitingMail,
     attachments_of,
 )
+from molecule_core.wire.schemas.conversations import ConversationPeer, ConversationPeers, LastPeerMessage
 from molecule_core.wire.schemas.events import ActivityPayload, AgentMessagePayload
 from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
 
@@ -42,6 +55,9 @@ from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
 _MAX_PAYLOAD_BYTES = 4096
 # Maximum number of unanswered messages in a snapshot: more than a page can show.
 _MAX_UNANSWERED = 10_000
+# Messages of a conversation are counted up to this number in each direction.
+_MAX_COUNTED = 1000
+_PEER_COLUMNS = len(PeerMessageColumns._fields)
 # Inboxes per batch.
 _INBOX_BATCH = 200
 _NEWEST = (1 << 62) - 1
@@ -395,6 +411,91 @@ class MessageReader:
             result.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
 
 
+class PeerMessageReader:
+    """Reads messages between two workspaces: the rows of each one's inbox that the other one sent, by time."""
+
+    def __init__(self, store: Store, org: OrgReader, *, limits: Limits) -> None:
+        self._store = store
+        self._org = org
+        self._limits = limits
+
+    async def list_peers(self, workspace_id: str, count: int, before: str | None) -> ConversationPeers:
+        """List the peers of a workspace, last message first, after the peer `before`. Raises CursorNotFound."""
+        found = await self._store.rows("peers_of_workspace", {"workspace_id": workspace_id})
+        ordered = [peer_id for _, peer_id in sorted(((max(got, sent), peer_id) for peer_id, got, sent in found))][::-1]
+        if before is not None and before not in ordered:
+            raise CursorNotFound(name="before")
+        first = 0 if before is None else ordered.index(before) + 1
+        page = ordered[first : first + count]
+        heads = [
+            await self._store.rows_of_each(
+                "peer_head", [{**self._direction(workspace_id, each, sent), "most": _MAX_COUNTED} for each in page]
+            )
+            for sent in (False, True)
+        ]
+        rows = [
+            self._peer_row(each, [*got, *sent]) for each, got, sent in zip(page, *heads, strict=True) if got or sent
+        ]
+        return ConversationPeers(rows, reached_end=first + count >= len(ordered))
+
+    def _peer_row(self, peer_id: str, heads: Sequence[Row]) -> ConversationPeer:
+        id_, source_id, kind, summary, created_at, _ = max(heads, key=lambda head: (head[4], head[0]))
+        peer, counts = self._org.workspace(peer_id), [head[5] for head in heads]
+        last = LastPeerMessage(id_, source_id, kind, summary or "", to_rfc3339(created_at))
+        return ConversationPeer(peer_id, None if peer is None else peer.name, sum(counts), _MAX_COUNTED in counts, last)
+
+    async def find_position(self, workspace_id: str, peer_id: str, message_id: str) -> PeerPosition | None:
+        """Return the position of a message of a conversation; None if it has no such message."""
+        query = {"id": message_id, "workspace_id": workspace_id, "peer_id": peer_id}
+        rows = await self._store.rows("peer_message_position", query)
+        return PeerPosition(*rows[0]) if rows else None
+
+    async def list_before(
+        self, workspace_id: str, peer_id: str, position: PeerPosition | None, count: int
+    ) -> tuple[list[PlacedPeerMessage], bool]:
+        """List messages before a position (None: the newest), newest first, and whether there are more."""
+        at, id_ = position or PeerPosition(_NEWEST, "")
+        return await self._load_page(workspace_id, peer_id, "peer_messages_before", {"at": at, "id": id_}, count)
+
+    async def list_after(
+        self, workspace_id: str, peer_id: str, position: PeerPosition, count: int
+    ) -> tuple[list[PlacedPeerMessage], bool]:
+        """List messages after a position, oldest first, and whether there are more."""
+        query = {"at": position.at, "id": position.id}
+        return await self._load_page(workspace_id, peer_id, "peer_messages_after", query, count)
+
+    async def _load_page(
+        self, workspace_id: str, peer_id: str, name: str, query: dict[str, object], count: int
+    ) -> tuple[list[PlacedPeerMessage], bool]:
+        """Merge one page of each direction; beyond the end of either, a message could be missing."""
+        page = {**query, "count": count + 1, "page_bytes": self._limits.page_bytes}
+        both: list[Params] = [{**page, **self._direction(workspace_id, peer_id, sent)} for sent in (False, True)]
+        sign = -1 if name == "peer_messages_before" else 1
+        ends, placed = list[PeerPosition](), list[PlacedPeerMessage]()
+        for rows in await self._store.rows_of_each(name, both):
+            found = [_to_placed(row) for row in rows]
+            placed += found
+            if rows and PeerMessageColumns(*rows[0][:_PEER_COLUMNS]).found > min(len(rows), count):
+                ends.append(found[-1].position)
+        placed.sort(key=lambda each: each.position, reverse=sign < 0)
+        complete = [
+            each for each in placed if all(each.position == end or (each.position < end) == (sign > 0) for end in ends)
+        ]
+        fitting = _count_in_page([each.size for each in complete[:count]], self._limits.page_bytes)
+        return complete[:fitting], bool(ends) or len(complete) > fitting
+
+    def _direction(self, workspace_id: str, peer_id: str, sent: bool) -> dict[str, object]:
+        target_id, source_id = (peer_id, workspace_id) if sent else (workspace_id, peer_id)
+        return {"workspace_id": target_id, "source_id": source_id}
+
+
+def _to_placed(row: Row) -> PlacedPeerMessage:
+    columns = PeerMessageColumns(*row[:_PEER_COLUMNS])
+    message = to_peer_message(columns, *row[_PEER_COLUMNS:])
+    size = len(columns.request_body.encode())
+    return PlacedPeerMessage(PeerPosition(columns.created_at, columns.id), message, size)
+
+
 class ChainReader:
     """Reads message chains that exceeded a limit."""
 
@@ -440,6 +541,11 @@ def _last_seq_of_page(sizes: Sequence[Sequence[int]], max_bytes: int) -> int | N
             break
         last = seq
     return last
+
+
+def _count_in_page(sizes: Sequence[int], max_bytes: int) -> int:
+    """Return how many first items fit a page; the one that reaches the limit still does."""
+    return min(len(sizes), bisect_left(list(accumulate(sizes)), max_bytes) + 1)
 
 
 def _to_raw(body: str | None) -> "Raw | msgspec.UnsetType":

@@ -33,6 +33,7 @@ from molecule_core.api.mcp.routes import McpRoutes
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost, TestExtensions
 from molecule_core.api.memory import MemoryRoutes
 from molecule_core.api.messages.chains import ChainRoutes
+from molecule_core.api.messages.conversations import ConversationRoutes
 from molecule_core.api.messages.delivery import DeliveryRoutes
 from molecule_core.api.messages.files import FileRoutes
 from molecule_core.api.messages.inbox import InboxRoutes
@@ -77,7 +78,7 @@ from molecule_core.memory.retention import MemoryRetention
 from molecule_core.messages import events
 from molecule_core.messages.model import MESSAGE_EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
 from molecule_core.messages.obligations.model import OVERDUE_TIMER
-from molecule_core.messages.reader import ChainReader
+from molecule_core.messages.reader import ChainReader, PeerMessageReader
 from molecule_core.messages.retention import MessageRetention
 from molecule_core.messages.template_outcomes import CANARY_TIMER
 from molecule_core.org.limit_writer import LIMIT_TIMER, LimitWriter
@@ -107,6 +108,7 @@ from molecule_core.server.services import (
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
+from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
@@ -414,6 +416,11 @@ class Server:
             approvals.writer, approvals.reader, self.threads.reader, org, authenticator, limits=limits
         ).routes()
         yield from DeliveryRoutes(delivery.status_reader, delivery.dead_letters, delegations.reader).routes()
+        yield from ConversationRoutes(
+            ConversationReader(PeerMessageReader(self.store, org, limits=limits), delegations.reader),
+            org,
+            limits=limits,
+        ).routes()
         yield from ChainRoutes(messages.writer, ChainReader(self.store), org, limits=limits).routes()
         yield from FileRoutes(messages.file_writer, authenticator.approval_gate.check_upload, limits=limits).routes()
 

@@ -1,5 +1,5 @@
 -- From schema 9 to 10: signed pushes, counters of what is stored, live turns, runners, answers that are sent,
--- limits of vendors, and messages that no model has read.
+-- limits of vendors, messages that no model has read, and conversations of two workspaces.
 
 -- access: secrets that sign pushes, readable because the server signs with them. ends_at NULL: the current one
 CREATE TABLE push_secrets (
@@ -134,3 +134,9 @@ ALTER TABLE workspaces ADD COLUMN limit_reason TEXT;
 
 -- messages: claimed messages that the model has not read yet
 ALTER TABLE handouts ADD COLUMN unread BIGINT NOT NULL DEFAULT 0;
+
+-- messages: the messages between two workspaces by time, and the recipients of each sender
+CREATE INDEX activities_by_peer ON activities (workspace_id, source_id, created_at, id)
+    WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
+CREATE INDEX activities_by_recipient ON activities (source_id, workspace_id)
+    WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
