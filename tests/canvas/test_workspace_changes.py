@@ -1,6 +1,7 @@
 """The organisation is changed from the page: moved by menu and by drag, paused, removed; a move can be taken back."""
 
 import pytest
+from playwright.async_api import Dialog as BrowserDialog
 from playwright.async_api import Locator, Page
 
 from testing.canvas.company import Stage
@@ -21,6 +22,23 @@ async def about(desk: Desk, name: str, **choices: object) -> Page:
     page = await desk.open(f"/app/org?focus={desk.stage.seats[name].id}&panel=about", **choices)
     await page.get_by_role("complementary", name=name).get_by_role("button", name="Move…", exact=True).wait_for()
     return page
+
+
+async def ask_for_token(page: Page, name: str) -> Locator:
+    """Presses the button for a new token; the question that follows."""
+    await page.get_by_role("button", name="New token…").click()
+    return page.get_by_role("dialog", name=f"Issue a new token for {name}?")
+
+
+async def issue_token(page: Page, name: str, end: str) -> str:
+    """Issues a new token for an agent, with the time at which the current ones end."""
+    dialog = await ask_for_token(page, name)
+    await dialog.get_by_label("Current tokens stop working").select_option(label=end)
+    await dialog.get_by_role("button", name="Issue new token").click()
+    shown = page.get_by_role("dialog", name=f"New token for {name}").get_by_role("region", name="New token")
+    token = (await shown.text_content() or "").strip()
+    assert token.startswith("mol_ws_")
+    return token
 
 
 def card(page: Page, stage: Stage, name: str) -> Locator:
@@ -125,13 +143,57 @@ async def test_a_new_token_is_shown_once_and_the_old_one_ends(desk: Desk) -> Non
     stage = desk.stage
     seat = stage.seats["Reader"]
     page = await about(desk, "Reader")
-    await page.get_by_role("button", name="New token").click()
-    shown = page.get_by_role("region", name="New token")
-    token = (await shown.text_content() or "").strip()
-    assert token.startswith("mol_ws_")
+    dialog = await ask_for_token(page, "Reader")
+    await expect(dialog).to_contain_text("The running agent loses access")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await seat.api.get(f"/workspaces/{seat.id}/state")  # nothing has ended
+    token = await issue_token(page, "Reader", "Immediately")
     with pytest.raises(Exception, match="401"):
         await seat.api.get(f"/workspaces/{seat.id}/state")
     await page.get_by_role("button", name="Done").click()
+    assert token not in await page.content()
+
+
+@requirement("C74")
+async def test_a_new_token_leaves_the_running_agent_time_to_take_it(desk: Desk) -> None:
+    seat = desk.stage.seats["Reader"]
+    page = await about(desk, "Reader")
+    token = await issue_token(page, "Reader", "In 15 minutes")
+    await expect(page.get_by_role("dialog", name="New token for Reader")).to_contain_text("Earlier tokens work until")
+    await seat.api.get(f"/workspaces/{seat.id}/state")
+    await desk.stage.server.api(token).get(f"/workspaces/{seat.id}/state")
+
+
+@requirement("C62", "C74")
+async def test_a_new_token_outlives_escape_a_closed_dialog_and_other_views(desk: Desk) -> None:
+    page = await about(desk, "Reader")
+    token = await issue_token(page, "Reader", "Immediately")
+    shown, question = (page.get_by_role("dialog", name=each) for each in ("New token for Reader", "Have you copied"))
+    for _ in range(3):  # a browser closes a dialog by itself at the second Escape
+        await page.keyboard.press("Escape")
+        await expect(question).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(shown).to_contain_text(token)
+    await shown.get_by_role("button", name="Close").click()
+    await question.get_by_role("button", name="Back to token").click()
+    await page.mouse.click(2, 2)
+    await question.get_by_role("button", name="Back to token").click()
+    await page.evaluate(
+        "() => { history.pushState(null, '', '/app/chat'); dispatchEvent(new PopStateEvent('popstate')); }"
+    )
+    await expect(shown).to_contain_text(token)
+    asked: list[str] = []
+
+    async def stay(dialog: BrowserDialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.close(run_before_unload=True)
+    await expect(shown).to_contain_text(token)
+    assert asked == ["beforeunload"]
+    await page.keyboard.press("Escape")
+    await question.get_by_role("button", name="Continue").click()
     assert token not in await page.content()
 
 

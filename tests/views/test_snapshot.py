@@ -50,7 +50,7 @@ async def test_a_snapshot_has_the_members_of_the_wire_and_no_others(server: Runn
     assert chat["last"]["content"].startswith("hello xxx")
     assert len(chat["last"]["content"]) == 80
     limits = server.server.settings.limits
-    told = {name: getattr(limits, name) for name in ("text_bytes", "name_length", "reply_seconds")}
+    told = {name: getattr(limits, name) for name in ("text_bytes", "name_length", "reply_seconds", "grace_seconds")}
     assert snapshot["limits"] == {**told, "stuck_seconds": limits.delegation_stuck_seconds}
     assert (snapshot["user"]["kind"], snapshot["user"]["role"]) == ("person", "viewer")
     async with channel(server) as opened:

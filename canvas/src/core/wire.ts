@@ -1167,6 +1167,7 @@ export interface SnapshotLimits {
   name_length: number;
   reply_seconds: number;
   stuck_seconds: number;
+  grace_seconds: number;
 }
 
 /**

@@ -8,7 +8,7 @@ interface Common extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>;
 }
 
-export function Button({ kind = "plain", icon, className = "", children, ...rest }: Common & { kind?: "plain" | "primary" | "quiet"; icon?: IconName }) {
+export function Button({ kind = "plain", icon, className = "", children, ...rest }: Common & { kind?: "plain" | "primary" | "danger" | "quiet"; icon?: IconName }) {
   return (
     <button type="button" className={`${css.button} ${css[kind]} ${className}`} {...rest}>
       {icon && <Icon name={icon} />}

@@ -6,7 +6,7 @@ import css from "./Dialog.module.css";
 
 interface Props {
   label: string;
-  /** Without a heading the label is for screen readers only. */
+  /** Without a heading the label is for screen readers only, and the content has no padding. */
   heading?: boolean;
   onClose: () => void;
   children: ReactNode;
@@ -38,7 +38,7 @@ export function Dialog({ label, heading = true, onClose, children }: Props) {
             <IconButton icon="close" label="Close" onClick={onClose} />
           </header>
         )}
-        {children}
+        {heading ? <div className={css.body}>{children}</div> : children}
       </div>
     </dialog>
   );

@@ -59,7 +59,11 @@ class SnapshotReader:
         self._max_delegations = limits.delegations_in_snapshot
         self._max_rejections = limits.refusals_in_snapshot
         self._limits = SnapshotLimits(
-            limits.text_bytes, limits.name_length, limits.reply_seconds, limits.delegation_stuck_seconds
+            limits.text_bytes,
+            limits.name_length,
+            limits.reply_seconds,
+            limits.delegation_stuck_seconds,
+            limits.grace_seconds,
         )
 
     async def read_snapshot(self, org_id: str, caller: Caller) -> Snapshot:

@@ -20,6 +20,16 @@ export interface CreatedWorkspace {
   token: string;
 }
 
+/** A new token of a workspace. The server does not return it again. */
+export interface IssuedToken {
+  workspaceId: string;
+  name: string;
+  token: string;
+  /** Seconds in which the earlier tokens still work, and their end. */
+  grace: number;
+  endsAt: string;
+}
+
 /** A member of the organisation, or an invited person. */
 export interface Person {
   id: string;
@@ -258,9 +268,10 @@ export class Api {
     return this.request("PATCH", `${workspacePath(workspaceId)}/abilities`, abilities);
   }
 
-  async rotate(workspaceId: string): Promise<string> {
-    const made = await this.request("POST", `${workspacePath(workspaceId)}/external/rotate`, {});
-    return text(made, "auth_token") ?? text(made, "connection", "auth_token") ?? "";
+  /** Issue a new token. The earlier ones end after `grace` seconds. */
+  async rotate({ id, name }: { id: string; name: string }, grace: number): Promise<IssuedToken> {
+    const made = await this.request("POST", `${workspacePath(id)}/external/rotate`, { grace_seconds: grace });
+    return { workspaceId: id, name, token: text(made, "connection", "auth_token") ?? "", grace, endsAt: text(made, "ends_at") ?? "" };
   }
 
   async people(orgId: string): Promise<readonly Person[]> {

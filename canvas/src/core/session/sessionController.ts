@@ -1,6 +1,6 @@
 /** One logged-in session: state, live connection and commands. Views use it; it uses the pure state and the server. */
 
-import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace } from "../api/api";
+import { Api, NoResponseError, ApiError, errorText, type CreatedWorkspace, type IssuedToken } from "../api/api";
 import { UndoableDecisions } from "./undoableDecisions";
 import { Connection } from "../live/connection";
 import { newId } from "./ids";
@@ -71,6 +71,8 @@ export class SessionController {
   private readonly endedTurns = new EndedTurns(this.liveTurns);
   /** The workspace that was created last, with its token until that is hidden: the server does not return it twice. */
   readonly createdWorkspace: Store<CreatedWorkspace | null> = createStore<CreatedWorkspace | null>(null);
+  /** The token that was issued last, until the person confirms to have it. */
+  readonly issuedToken: Store<IssuedToken | null> = createStore<IssuedToken | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   /** Counts prompt builds by workspace id; under "" the times at which builds may have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
@@ -109,6 +111,7 @@ export class SessionController {
     this.folds = foldsStore(storage, owner);
     this.seenProblems = seenProblemsStore(storage, owner);
     confirmBeforeUnload(this.createdWorkspace, (made) => (made?.token ?? "") !== "");
+    confirmBeforeUnload(this.issuedToken, (issued) => issued !== null);
     this.readMarks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.pages = new ChatPages({ api, data: this.data, onRead: (lines) => this.confirmSent(lines) });
     this.missedDelegations = new MissedDelegations(api, identity.org.id, this.data);
@@ -145,6 +148,7 @@ export class SessionController {
     this.tabs.close();
     this.api.close();
     this.createdWorkspace.set(null);
+    this.issuedToken.set(null);
   }
 
   get canSend(): boolean {
@@ -252,6 +256,11 @@ export class SessionController {
   /** Request that a running turn stops. Its agent gets the request at once. */
   async stopTurn(workspaceId: string, activityId: string): Promise<void> {
     await this.api.stopTurn(workspaceId, activityId);
+  }
+
+  /** Issue a new token for a workspace; `issuedToken` has it, also if the view that asked is closed by then. */
+  async issueToken(workspace: { id: string; name: string }, grace: number): Promise<void> {
+    this.issuedToken.set(await this.api.rotate(workspace, grace));
   }
 
   /** Move an agent with all its reports. Shown at once, and reverted if the server rejects it. */

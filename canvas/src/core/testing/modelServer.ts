@@ -171,7 +171,7 @@ export class ModelServer {
       server_time: this.now(),
       org: ORG,
       user: USER,
-      limits: { text_bytes: 262_144, name_length: 120, reply_seconds: 120, stuck_seconds: 600 },
+      limits: { text_bytes: 262_144, name_length: 120, reply_seconds: 120, stuck_seconds: 600, grace_seconds: 3600 },
       workspaces: [...this.rows.values()],
       chats: [...this.chats].flatMap(([workspace_id, lines]) => {
         const last = lines.at(-1);

@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
-import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { useNow } from "../../ui/useNow";
@@ -13,6 +12,7 @@ import { connectionSteps, STALLED_MS, hasTestMessage, type ConnectionStep } from
 import { useStored } from "../../core/store/store";
 import css from "./ConnectView.module.css";
 import { SetupSteps } from "./SetupSteps";
+import { TokenQuestion } from "./TokenQuestion";
 import type { Hosts } from "./useHosts";
 
 const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I can see that you are connected.";
@@ -49,22 +49,8 @@ export function ConnectionStatus({ connection, hosts, onHide, onAnother }: Props
         </Button>
         <Button onClick={() => pendingApproval(onAnother)}>Connect another agent</Button>
       </div>
-      {next !== null && <Ask onGo={next} onStay={() => setNext(null)} />}
+      {next !== null && <TokenQuestion onGo={next} onStay={() => setNext(null)} />}
     </div>
-  );
-}
-
-function Ask({ onGo, onStay }: { onGo: () => void; onStay: () => void }) {
-  return (
-    <Dialog label="Have you copied the token?" onClose={onStay}>
-      <p>The token is shown only once and cannot be shown again after you continue. Issuing a new token revokes this one.</p>
-      <div className={css.after}>
-        <Button kind="primary" onClick={onStay}>
-          Back to token
-        </Button>
-        <Button onClick={onGo}>Continue</Button>
-      </div>
-    </Dialog>
   );
 }
 
@@ -74,7 +60,7 @@ function Token({ connection: { id, token }, onHide }: { connection: CreatedWorks
       <p className={`${css.token} ${css.hidden}`}>
         <Icon name="check" />
         <span>
-          The token is hidden and not stored here. If you lose it, issue a new one with “New token” under{" "}
+          The token is hidden and not stored here. If you lose it, issue a new one with “New token…” under{" "}
           <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>About</Link>.
         </span>
       </p>

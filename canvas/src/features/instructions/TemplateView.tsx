@@ -210,7 +210,7 @@ function Remove({ calls, row, onRemoved }: { calls: InstructionsApi; row: Row; o
             <p>{row.edited ? "The version installed with Molecule becomes active again." : "You can remove a template only if no agent uses it and no other template extends it."}</p>
             <ActionProblem action={action} className={css.problem} />
             <div className={css.deeds}>
-              <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => calls.remove(row.id), "Removed", onDone)}>
+              <Button kind="danger" disabled={action.busy} onClick={() => action.run(() => calls.remove(row.id), "Removed", onDone)}>
                 Remove
               </Button>
               <Button onClick={() => setAsking(false)}>Cancel</Button>

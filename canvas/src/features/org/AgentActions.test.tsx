@@ -1,4 +1,4 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { ApiError } from "../../core/api/api";
 import { About } from "./About";
@@ -7,6 +7,7 @@ import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { statusOf } from "../../core/state/agentStatus";
 import { AgentStatusMark } from "../../ui/AgentStatusMark";
 import { UndoBar } from "../../ui/UndoBar";
+import { IssuedTokenDialog } from "./NewToken";
 import { useData } from "../../core/app";
 
 const TOKEN = "mol_ws_the-new-one";
@@ -17,6 +18,7 @@ function Shown({ id }: { id: string }) {
     <>
       {workspace && <AgentActions workspace={workspace} />}
       <UndoBar />
+      <IssuedTokenDialog />
     </>
   );
 }
@@ -103,10 +105,48 @@ test("one that stands alone is removed without typing, and a team without its le
   expect(collapse).toHaveBeenCalledExactlyOnceWith("team");
 });
 
+const ISSUED = { workspaceId: "other", name: "Agent other", token: TOKEN, grace: 900, endsAt: "2026-03-01T12:15:00Z" };
+
+test("a new token asks what becomes of the current ones, and issues none before", async () => {
+  const made = page();
+  made.server.do({ verb: "online", id: "other" });
+  made.deliver();
+  const rotate = vi.spyOn(made.api, "rotate").mockResolvedValue(ISSUED);
+  made.show(<Shown id="other" />);
+  press("New token…");
+  await flushPromises();
+  const dialog = within(screen.getByRole("dialog", { name: "Issue a new token for Agent other?" }));
+  expect(dialog.getByText("The running agent loses access")).toBeTruthy();
+  press("Cancel");
+  expect([screen.queryByRole("dialog"), rotate.mock.calls.length]).toEqual([null, 0]);
+  press("New token…");
+  await flushPromises();
+  fireEvent.change(screen.getByLabelText("Current tokens stop working"), { target: { value: "0" } });
+  press("Issue new token");
+  await flushPromises();
+  expect(rotate).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ id: "other" }), 0);
+  press("Done");
+});
+
+test("the browser asks before a new token goes with its page, and a closed dialog asks too", async () => {
+  const made = page();
+  const wouldAsk = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+  made.show(<Shown id="other" />);
+  act(() => made.session.issuedToken.set(ISSUED));
+  expect(wouldAsk()).toBe(true);
+  press("Close");
+  expect(screen.getByRole("dialog", { name: "Have you copied the token?" }).isConnected).toBe(true);
+  press("Back to token");
+  expect(document.body.innerHTML).toContain(TOKEN);
+  press("Close");
+  press("Continue");
+  expect([document.body.innerHTML.includes(TOKEN), wouldAsk()]).toEqual([false, false]);
+});
+
 test("a paused agent is resumed, and a new token is shown once", async () => {
   const made = page("owner");
   const aside = vi.spyOn(made.api, "putAside").mockResolvedValue({});
-  vi.spyOn(made.api, "rotate").mockResolvedValue(TOKEN);
+  vi.spyOn(made.api, "rotate").mockResolvedValue(ISSUED);
   const abilities = vi.spyOn(made.api, "setAbilities").mockResolvedValue({});
   made.show(<Shown id="other" />);
   press("Pause");
@@ -116,7 +156,9 @@ test("a paused agent is resumed, and a new token is shown once", async () => {
   press("Resume");
   await flushPromises();
   expect(aside.mock.calls).toEqual([["other", "pause"], ["other", "resume"]]);
-  press("New token");
+  press("New token…");
+  await flushPromises();
+  press("Issue new token");
   await flushPromises();
   expect(document.body.innerHTML).toContain(TOKEN);
   press("Done");

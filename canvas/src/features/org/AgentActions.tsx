@@ -1,9 +1,9 @@
 /** Actions of an operator on an agent's workspace. */
 
-import { useState, type ReactNode } from "react";
+import { Suspense, useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
-import { ShellCommand } from "../../ui/ShellCommand";
+import { lazyPart } from "../../ui/lazyPart";
 import type { Workspace } from "../../core/state/model";
 import { statusOf } from "../../core/state/agentStatus";
 import { childrenOf, treeOf } from "../../core/state/tree";
@@ -12,13 +12,14 @@ import { MoveDialog } from "./MoveDialog";
 import { RemoveDialog } from "./RemoveDialog";
 import { ActionProblem, useAction } from "../../ui/useAction";
 
-type OpenDialog = "move" | "remove" | "collapse" | null;
+const NewTokenDialog = lazyPart(() => import("./NewToken").then((found) => found.NewTokenDialog));
+
+type OpenDialog = "move" | "token" | "remove" | "collapse" | null;
 
 export function AgentActions({ workspace }: { workspace: Workspace }) {
   const { api, identity } = useSession();
   const leads = useData((state) => childrenOf(treeOf(state.orgNodes), workspace.id).length > 0);
   const [asked, setAsked] = useState<OpenDialog>(null);
-  const [token, setToken] = useState<string | null>(null);
   const action = useAction();
   const aside = statusOf(workspace) === "paused" || statusOf(workspace) === "hibernated";
   const close = (): void => setAsked(null);
@@ -45,28 +46,16 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
           </>
         )}
         <Button onClick={() => setAsked("move")}>Move…</Button>
-        <Button disabled={action.busy} onClick={() => action.run(() => api.rotate(workspace.id).then(setToken), "New token issued")}>
-          New token
-        </Button>
+        <Button onClick={() => setAsked("token")}>New token…</Button>
         {leads && <Button onClick={() => setAsked("collapse")}>Remove team…</Button>}
         <Button onClick={() => setAsked("remove")}>Remove…</Button>
       </div>
       <ActionProblem action={action} className={css.problem} />
-      {token !== null && <NewToken token={token} onHide={() => setToken(null)} />}
       {identity.user.role === "owner" && <Abilities workspace={workspace} />}
+      <Suspense>{asked === "token" && <NewTokenDialog workspace={workspace} onClose={close} />}</Suspense>
       {asked === "move" && <MoveDialog workspace={workspace} onClose={close} />}
       {(asked === "remove" || asked === "collapse") && <RemoveDialog workspace={workspace} whole={asked === "remove"} onClose={close} />}
     </>
-  );
-}
-
-function NewToken({ token, onHide }: { token: string; onHide: () => void }): ReactNode {
-  return (
-    <div className={css.token} role="group" aria-label="New token">
-      <p>Earlier tokens no longer work. This token is shown only once:</p>
-      <ShellCommand label="New token" text={token} />
-      <Button onClick={onHide}>Done</Button>
-    </div>
   );
 }
 

@@ -52,7 +52,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
         )}
         <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={!sure || action.busy}>
+          <Button kind="danger" type="submit" disabled={!sure || action.busy}>
             Remove {plural(going.length, "workspace")}
           </Button>
           <Button onClick={onClose}>Cancel</Button>

@@ -84,7 +84,7 @@ function Member({ person, owner, onChanged }: { person: Person; owner: boolean; 
           <RoleSelect label={`Role of ${person.name}`} value={person.role} disabled={action.busy} onChange={change} />
           {sure ? (
             <>
-              <Button kind="primary" disabled={action.busy} onClick={() => action.run(() => api.removePerson(identity.org.id, person.id), "Removed", onChanged)}>
+              <Button kind="danger" disabled={action.busy} onClick={() => action.run(() => api.removePerson(identity.org.id, person.id), "Removed", onChanged)}>
                 Remove {person.name} permanently
               </Button>
               <Button onClick={() => setSure(false)}>Cancel</Button>

@@ -215,7 +215,7 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
             <bdi>{deadLetter.workspaceName}</bdi> will never receive it. It stays in the log.
           </p>
           <div className={css.deeds}>
-            <Button kind="primary" onClick={discard}>
+            <Button kind="danger" onClick={discard}>
               Discard
             </Button>
             <Button onClick={() => setAsking(false)}>Cancel</Button>

@@ -35,6 +35,7 @@ const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found)
 const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
+const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
 const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
 
@@ -85,6 +86,7 @@ export function Shell() {
       <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
       {state !== null && (
         <Suspense>
+          <IssuedTokenDialog />
           <Notifier />
         </Suspense>
       )}

@@ -63,7 +63,7 @@ test("a seat's token is shown once, and is nowhere after it was hidden", async (
   expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(1);
   fireEvent.click(screen.getByRole("button", { name: "Done" }));
   expect(document.body.innerHTML).not.toContain(TOKEN);
-  expect(screen.getByText(/^The token is hidden/).textContent).toContain("issue a new one with “New token” under About");
+  expect(screen.getByText(/^The token is hidden/).textContent).toContain("issue a new one with “New token…” under About");
   expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
 });
 

@@ -90,7 +90,7 @@ function EndDialog({ thread, what, below, onClose }: { thread: ThreadItem; what:
         )}
         <ActionProblem action={action} className={css.problem} />
         <div className={css.buttons}>
-          <Button kind="primary" type="submit" disabled={action.busy}>
+          <Button kind="danger" type="submit" disabled={action.busy}>
             {verb}
           </Button>
           <Button onClick={onClose}>Cancel</Button>

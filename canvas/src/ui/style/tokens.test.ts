@@ -49,6 +49,9 @@ for (const [scheme, tokens] of Object.entries(SCHEMES)) {
   test.each(GROUNDS)(`${scheme}: the edge of a control can be seen on %s`, (ground) => {
     expect(contrast(colour("control"), colour(ground))).toBeGreaterThanOrEqual(3);
   });
+  test(`${scheme}: the text of a destructive button can be read, also under the pointer`, () => {
+    for (const ground of [colour("bad"), mixed(colour("bad"), 0.88, colour("text"))]) expect(contrast(colour("on-bad"), ground)).toBeGreaterThanOrEqual(4.5);
+  });
   test(`${scheme}: what stands on the accent, on a person's own words, on sunk ground and on a selection can be read`, () => {
     expect(contrast(colour("on-accent"), colour("accent"))).toBeGreaterThanOrEqual(4.5);
     for (const text of ["text", "muted", "accent"]) expect(contrast(colour(text), colour("own"))).toBeGreaterThanOrEqual(4.5);

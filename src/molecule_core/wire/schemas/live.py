@@ -187,6 +187,7 @@ class SnapshotLimits(Struct, frozen=True):
     name_length: int
     reply_seconds: int
     stuck_seconds: int
+    grace_seconds: int
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
