@@ -5,9 +5,12 @@ import re
 from datetime import datetime
 from typing import Any
 
+import pytest
+from playwright.async_api import Dialog as BrowserDialog
 from playwright.async_api import Page, Request, Route
 
 from testing.canvas.page_user import Desk
+from testing.waits import eventually
 from tests.canvas.approval_actions import HELD_MS, ask_leave, let_go, now_of, open_request, path_of, request, row, say
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
@@ -194,12 +197,9 @@ async def test_what_is_taken_back_within_five_seconds_is_never_sent_and_afterwar
     opened = await open_request(page, made)
     approve = opened.get_by_role("button", name="Approve", exact=True)
     await approve.click()
-    await expect(page.get_by_role("status").filter(has_text="Not sent if you close this page now")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="Closing this page sends it at once")).to_be_visible()
     await page.clock.run_for(HELD_MS // 2)  # the page's clock goes on by itself besides
     await page.get_by_role("button", name="Undo").click()
-    await page.clock.run_for(2 * HELD_MS)
-    await approve.click()
-    await page.reload()  # nothing of it is sent
     await page.clock.run_for(2 * HELD_MS)
     assert sent == [] and (await now_of(desk.stage, made))["status"] == "pending"
     await approve.click()
@@ -208,6 +208,54 @@ async def test_what_is_taken_back_within_five_seconds_is_never_sent_and_afterwar
     assert len(sent) == 1
     await expect(page.get_by_role("button", name="Undo")).to_have_count(0)
     await expect(approve).to_be_disabled()
+
+
+@requirement("C45")
+@pytest.mark.parametrize("way", ["close", "reload", "log out"])
+async def test_a_decision_that_is_held_is_sent_once_when_its_page_goes(desk: Desk, way: str) -> None:
+    stage = desk.stage
+    page = await inbox(desk)
+    sent = note_decisions(page)
+    made = await ask_leave(stage, "Lead")
+    await (await open_request(page, made)).get_by_role("button", name="Approve", exact=True).click()
+    await expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    if way == "close":
+        await page.close()
+    elif way == "reload":
+        await page.reload()
+    else:
+        await page.get_by_role("link", name="Settings").click()
+        await page.get_by_role("button", name="Log out").click()
+        await expect(page.get_by_role("button", name="Log out")).to_have_count(0)
+    now = await eventually(lambda: now_of(stage, made), lambda now: now["status"] == "approved")
+    assert [each["what"] for each in now["path"]].count("approved") == 1
+    if way != "close":
+        await page.clock.run_for(2 * HELD_MS)
+        assert len(sent) <= 1  # a request of a page that goes is not reported
+
+
+@requirement("C45")
+async def test_the_browser_asks_before_a_page_closes_that_can_not_send_its_decision(desk: Desk) -> None:
+    stage = desk.stage
+    page = await inbox(desk)
+    made = await ask_leave(stage, "Lead", details={"words": "much"})
+    opened = await open_request(page, made)
+    await opened.get_by_role("button", name="Approve with edits…").click()
+    field = opened.get_by_role("textbox", name="Details to approve")
+    await field.fill(f'{{"words": "{"more " * 13_000}"}}')
+    await opened.get_by_role("button", name="Approve edited details").click()
+    await expect(page.get_by_role("status").filter(has_text="Keep this page open")).to_be_visible()
+    asked: list[str] = []
+
+    async def stay(dialog: BrowserDialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.close(run_before_unload=True)
+    await let_go(page)
+    await expect(opened).to_contain_text("Approved")
+    assert asked == ["beforeunload"] and (await now_of(stage, made))["status"] == "approved"
 
 
 @requirement("C46")

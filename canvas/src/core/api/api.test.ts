@@ -74,7 +74,8 @@ test.each([
   const { api, fetched } = answering(row);
   const shown = approvalOf(row);
   if (shown === null) throw new Error("no approval");
-  await api.decide(shown, { verdict, note: "", details: null });
+  await api.decide(shown, { verdict, note: "", details: null }, true);
+  expect((fetched.mock.calls[0] as [string, RequestInit])[1].keepalive).toBe(true);
   expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual(sent);
 });
 

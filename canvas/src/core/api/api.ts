@@ -211,12 +211,10 @@ export class Api {
   }
 
   /** Returns the current state. The decision names what was shown (revision, action hash and holder), so that the server
-   * rejects it if one of them has changed. */
-  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: DecisionInput): Promise<Approval> {
-    const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
-    const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
-    const decision = { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
-    return known(await this.request("POST", `${workspacePath(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
+   * rejects it if one of them has changed. With `keepalive` the request outlives the page. */
+  async decide(approval: Approval, input: DecisionInput, keepalive: boolean): Promise<Approval> {
+    const path = `${workspacePath(approval.workspaceId)}/approvals/${encodeURIComponent(approval.id)}/decide`;
+    return known(await this.request("POST", path, decisionBody(approval, input), { keepalive }));
   }
 
   /** Send an unsent answer of the agent as its answer. `words`: the edited text, or null. */
@@ -379,6 +377,13 @@ export class Api {
     const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
     return new ApiError(status, text(answer, "code"), sentence(words ?? `The server responded with status ${status}.`), answer);
   }
+}
+
+/** The body of the request that decides an approval. */
+export function decisionBody({ revision, actionHash, holder }: Approval, { verdict, note, details }: DecisionInput): unknown {
+  const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
+  const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
+  return { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
 }
 
 function workspacePath(workspaceId: string): string {

@@ -128,11 +128,13 @@ export class SessionController {
       onSnapshotProblem: (error) => this.problem.set(errorText(error)),
       onLogOut,
     });
+    this.connection.view.subscribe(() => this.decisions.setReachable(this.connection.view.get().mode !== "lost"));
   }
 
   start(): void {
     window.addEventListener("storage", this.reread);
     window.addEventListener("pagehide", this.flushReadMarks);
+    window.addEventListener("pagehide", this.decisions.sendHeld);
     this.connection.start();
     this.tabs.post({ kind: "logged_in", owner: this.owner });
   }
@@ -140,6 +142,7 @@ export class SessionController {
   stop(): void {
     window.removeEventListener("storage", this.reread);
     window.removeEventListener("pagehide", this.flushReadMarks);
+    window.removeEventListener("pagehide", this.decisions.sendHeld);
     this.connection.stop();
     this.readMarks.stop();
     this.problemLists.stop();
@@ -249,6 +252,7 @@ export class SessionController {
 
   async logOut(): Promise<void> {
     this.readMarks.flush();
+    await this.decisions.sendHeld();
     await this.api.logOut();
     this.tabs.post({ kind: "logged_out" });
   }

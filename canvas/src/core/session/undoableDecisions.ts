@@ -1,5 +1,5 @@
-/** Decisions on approvals: held for five seconds, in which they can be undone, then sent. Also reads the lists of approvals
- * and measures the difference between the server's clock and this machine's. */
+/** Decisions on approvals: held for five seconds, in which they can be undone, then sent; a page that closes sends them at
+ * once. The server accepts a repeated decision as the same one. Also reads the lists of approvals and measures the difference between the server's clock and this machine's. */
 
 import { approvalOf, isPending, withApprovals, type DecisionInput, type Approval, type Verdict } from "../state/approvals";
 import type { State } from "../state/model";
@@ -7,11 +7,15 @@ import { members } from "../state/json";
 import { createStore, type Store } from "../store/store";
 import type { Undo } from "./undo";
 import { NoResponseError, ApiError } from "../api/errors";
-import { errorText, type Api } from "../api/api";
+import { decisionBody, errorText, type Api } from "../api/api";
+import { confirmBeforeUnload } from "../store/unsaved";
 
 export const UNDO_MS = 5_000;
 /** Requests in parallel. */
 const MAX_PARALLEL = 4;
+/** Requests that outlive a page have at most 64 KiB together in all browsers, and Chromium allows 20 of them. */
+const CLOSING_BYTES = 60_000;
+const CLOSING_REQUESTS = 16;
 
 /** A decision of this page that the server has not accepted. */
 export interface PendingDecision {
@@ -54,13 +58,19 @@ export class UndoableDecisions {
   /** The last decisions, while they can be undone together. */
   private undoing: { undo: Undo; ids: readonly string[] } | null = null;
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  private isReachable = true;
+  /** Whether a page that closes now loses a decision: the browser then asks the person. */
+  private readonly wouldLose: Store<boolean> = createStore(false);
 
   constructor(parts: DecisionOptions) {
     this.options = parts;
+    confirmBeforeUnload(this.wouldLose, (loses) => loses);
+    this.pending.subscribe(() => this.checkLoss());
   }
 
-  /** Held decisions are not sent. */
+  /** The session is over, so held decisions cannot be sent any more. */
   stop(): void {
+    this.pending.set(new Map());
     for (const timer of this.timers) clearTimeout(timer);
     this.timers.clear();
   }
@@ -68,6 +78,29 @@ export class UndoableDecisions {
   setTime(serverTime: string, now: number): void {
     const time = Date.parse(serverTime);
     if (!Number.isNaN(time)) this.clockSkew.set(time - now);
+  }
+
+  /** Whether the server can be reached, as far as the page knows. */
+  setReachable(isReachable: boolean): void {
+    this.isReachable = isReachable;
+    this.checkLoss();
+  }
+
+  /** Send the held decisions at once, since the page closes or its session ends. */
+  readonly sendHeld = async (): Promise<void> => {
+    const held = [...this.pending.get().values()].filter(({ phase }) => phase === "held");
+    if (held.length === 0) return;
+    const { undoing } = this;
+    this.options.undo.update((last) => (last === undoing?.undo ? null : last));
+    const closing = outlivingPage(held);
+    // No request waits for another one: a page that closes runs no further code.
+    const problems = await Promise.all(held.map((each) => this.send(each, closing.has(each))));
+    this.outcome.set({ words: resultText(held, problems) });
+  };
+
+  private checkLoss(): void {
+    const open = [...this.pending.get().values()].filter(({ phase }) => phase !== "refused");
+    this.wouldLose.set(open.length > 0 && (!this.isReachable || open.some(({ phase }) => phase === "unsent") || outlivingPage(open).size < open.length));
   }
 
   async readWaiting(now: () => number): Promise<void> {
@@ -157,18 +190,18 @@ export class UndoableDecisions {
 
   private async sendEach(all: readonly PendingDecision[]): Promise<void> {
     const problems: (string | null)[] = [];
-    for (let from = 0; from < all.length; from += MAX_PARALLEL) problems.push(...(await Promise.all(all.slice(from, from + MAX_PARALLEL).map((held) => this.send(held)))));
+    for (let from = 0; from < all.length; from += MAX_PARALLEL) problems.push(...(await Promise.all(all.slice(from, from + MAX_PARALLEL).map((held) => this.send(held, bytesOf(held) <= CLOSING_BYTES / MAX_PARALLEL)))));
     if (problems.length > 0) this.outcome.set({ words: resultText(all, problems) });
   }
 
   /** Null: accepted; otherwise why not. */
-  private async send(held: PendingDecision): Promise<string | null> {
+  private async send(held: PendingDecision, keepalive: boolean): Promise<string | null> {
     const { approval, answer } = held;
     const lost = obsoleteText(held, this.options.data.get()?.approvals.get(approval.id));
     if (lost !== null) return this.settle({ ...held, phase: "refused", problem: lost });
     this.settle({ ...held, phase: "sending", problem: null });
     try {
-      this.merge([await this.options.api.decide(approval, answer)]);
+      this.merge([await this.options.api.decide(approval, answer, keepalive)]);
       this.removeSent(approval.id);
       return null;
     } catch (error) {
@@ -187,6 +220,28 @@ export class UndoableDecisions {
   private removeSent(id: string): void {
     this.pending.update((all) => new Map([...all].filter(([each]) => each !== id)));
   }
+}
+
+/** Whether these decisions are sent even if the page closes now. */
+export function outlivePage(approvals: readonly Approval[], answer: DecisionInput): boolean {
+  return outlivingPage(approvals.map((approval) => ({ approval, answer }))).size === approvals.length;
+}
+
+/** The decisions whose requests may outlive the page together, the first ones first. */
+function outlivingPage<Held extends Pick<PendingDecision, "approval" | "answer">>(all: readonly Held[]): ReadonlySet<Held> {
+  const found = new Set<Held>();
+  let bytes = 0;
+  for (const held of all) {
+    const size = bytesOf(held);
+    if (found.size === CLOSING_REQUESTS || bytes + size > CLOSING_BYTES) continue;
+    bytes += size;
+    found.add(held);
+  }
+  return found;
+}
+
+function bytesOf({ approval, answer }: Pick<PendingDecision, "approval" | "answer">): number {
+  return new TextEncoder().encode(JSON.stringify(decisionBody(approval, answer))).length;
 }
 
 /** Why a decision is not sent any more: the approval was decided meanwhile. */

@@ -9,7 +9,7 @@ import type { Approval } from "../../core/state/approvals";
 import { plural } from "../../core/text/strings";
 import { showInvisible } from "../../core/text/invisible";
 import css from "./Inbox.module.css";
-import { closedText, detailLines, riskText } from "./texts";
+import { closedText, closingText, detailLines, riskText } from "./texts";
 
 type Verdict = "approve" | "deny";
 
@@ -57,8 +57,9 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
   const left = about.filter((each) => obsoleteText(each, approvals.get(each.id)) === null);
   const verb = verdict === "approve" ? "Approve" : "Deny";
   const confirm = (): void => {
-    const words = `${plural(left.length, "request")} ${verdict === "approve" ? "approved" : "denied"}. Not sent if you close this page now.`;
-    decisions.decide(left, { verdict, note: note.trim(), details: null }, words, Date.now());
+    const input = { verdict, note: note.trim(), details: null };
+    const words = `${plural(left.length, "request")} ${verdict === "approve" ? "approved" : "denied"}. ${closingText(left, input)}`;
+    decisions.decide(left, input, words, Date.now());
     onDone();
   };
   return (

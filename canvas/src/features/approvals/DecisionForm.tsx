@@ -14,7 +14,7 @@ import { showInvisible } from "../../core/text/invisible";
 import { useServerSeconds } from "./Countdown";
 import { readDetails } from "./detailsInput";
 import css from "./Inbox.module.css";
-import { closedText, STATUS_TEXTS, isRounded, partyText, prettyDetails } from "./texts";
+import { closedText, closingText, STATUS_TEXTS, isRounded, partyText, prettyDetails } from "./texts";
 
 /** The open input: a reason, a question, or edited details. */
 type Form = "deny" | "more_info" | "edit" | null;
@@ -27,8 +27,8 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   const closed = closedText(approval, useServerSeconds(isPending(approval)));
   const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
     setForm(null);
-    const words = `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. Not sent if you close this page now.`;
-    decisions.decide([approval], { verdict, note, details }, words, Date.now());
+    const input = { verdict, note, details };
+    decisions.decide([approval], input, `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. ${closingText([approval], input)}`, Date.now());
   };
   const group = useKeptFocus(`${held?.phase ?? ""} ${form ?? ""} ${closed !== null}`);
   const framed = (label: string, inside: ReactNode): ReactNode => (
@@ -125,7 +125,7 @@ function PendingNotice({ held, closed }: { held: PendingDecision; closed: string
       <p>
         {phase === "held" && (
           <>
-            <strong>{STATUS_TEXTS[answer.verdict]}</strong>, not sent yet. Sending in {left} s.
+            <strong>{STATUS_TEXTS[answer.verdict]}</strong>, not sent yet. Sending in {left} s. {closingText([approval], answer)}
           </>
         )}
         {phase === "sending" && <strong>Sending…</strong>}

@@ -91,11 +91,11 @@ test("an answer leaves the page after five seconds, and says what was shown", as
   const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
   await shown(made, { open: "p1" });
   press("Approve");
-  expect(screen.getByText(/Not sent if you close this page now/)).toBeTruthy();
+  expect(screen.getByText(/^Approved: deploy. Closing this page sends it at once/)).toBeTruthy();
   await pass(UNDO_MS - 1);
   expect(decide).not.toHaveBeenCalled();
   await pass(1);
-  expect(decide).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ id: "p1", revision: 1, actionHash: "0a1b" }), { verdict: "approve", note: "", details: null });
+  expect(decide).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ id: "p1", revision: 1, actionHash: "0a1b" }), { verdict: "approve", note: "", details: null }, true);
   expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
   expect(screen.getByRole("article").textContent).toContain("Approved");
 });
@@ -116,6 +116,57 @@ test("what is taken back within five seconds is never sent", async () => {
   act(() => made.session.stop()); // the session ends
   await pass(UNDO_MS * 2);
   expect(decide).not.toHaveBeenCalled();
+});
+
+const browserAsks = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+
+test("a page that closes sends what it holds once, in requests that outlive it", async () => {
+  const made = page();
+  const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
+  await shown(made, { open: "p1" });
+  press("Approve");
+  expect(browserAsks()).toBe(false);
+  act(() => void made.session.decisions.sendHeld());
+  expect(decide).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ id: "p1" }), { verdict: "approve", note: "", details: null }, true);
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+  await pass(UNDO_MS * 2); // a browser may keep the page and show it again
+  expect(decide).toHaveBeenCalledOnce();
+});
+
+test("logging out sends what is held before the session ends", async () => {
+  const made = page();
+  const done: string[] = [];
+  vi.spyOn(made.api, "decide").mockImplementation(() => Promise.resolve(one("p1", { status: "approved", seq: 5 })).finally(() => done.push("decided")));
+  vi.spyOn(made.api, "logOut").mockImplementation(() => Promise.resolve(done.push("logged out")));
+  await shown(made, { open: "p1" });
+  press("Approve");
+  await act(() => made.session.logOut());
+  expect(done).toEqual(["decided", "logged out"]);
+});
+
+test("the browser asks before a page closes that could not send all, or not now", async () => {
+  const many = Array.from({ length: 17 }, (_, at) => one(`p${at}`));
+  const made = page({ approvals: many });
+  const decide = vi.spyOn(made.api, "decide").mockRejectedValue(new NoResponseError("The server did not respond."));
+  const { decisions } = made.session;
+  const answer = { verdict: "approve", note: "", details: null } as const;
+  decisions.decide(many, answer, "", NOW);
+  expect(browserAsks()).toBe(true);
+  await pass(UNDO_MS);
+  expect(browserAsks()).toBe(true); // not sent
+  decisions.cancel(many.map(({ id }) => id));
+  expect(browserAsks()).toBe(false);
+  decisions.decide(many.slice(0, 1), { ...answer, details: { words: "x".repeat(60_000) } }, "", NOW);
+  expect(browserAsks()).toBe(true);
+  decisions.cancel(["p0"]);
+  decisions.decide(many.slice(0, 1), answer, "", NOW);
+  expect(browserAsks()).toBe(false);
+  decisions.setReachable(false);
+  expect(browserAsks()).toBe(true);
+  decide.mockClear();
+  decisions.decide(many, answer, "", NOW);
+  void decisions.sendHeld();
+  expect(decide.mock.calls.filter(([, , keepalive]) => keepalive)).toHaveLength(16);
 });
 
 test("whoever is second sees who decided first", async () => {

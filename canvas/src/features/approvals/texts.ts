@@ -1,7 +1,7 @@
 /** Texts about approvals. Pure. */
 
-import type { PendingDecision } from "../../core/session/undoableDecisions";
-import { isPending, waitsForPerson, type Approval, type PathStep, type Party, type Verdict } from "../../core/state/approvals";
+import { outlivePage, type PendingDecision } from "../../core/session/undoableDecisions";
+import { isPending, waitsForPerson, type Approval, type DecisionInput, type PathStep, type Party, type Verdict } from "../../core/state/approvals";
 import type { Members } from "../../core/state/json";
 import { showInvisible } from "../../core/text/invisible";
 import { sentence } from "../../core/text/strings";
@@ -13,6 +13,12 @@ export function stateOf(approval: Approval): ApprovalState {
   if (!isPending(approval)) return approval.status as ApprovalState;
   if (approval.status === "info_requested") return "asked";
   return waitsForPerson(approval) ? "waiting" : "held";
+}
+
+/** What happens to a held decision if the page is closed. */
+export function closingText(approvals: readonly Approval[], input: DecisionInput): string {
+  const those = approvals.length === 1 ? "it" : "them";
+  return outlivePage(approvals, input) ? `Closing this page sends ${those} at once.` : "Keep this page open until then: this is too much to send while it closes.";
 }
 
 export const STATE_TEXTS: Readonly<Record<ApprovalState, string>> = {
