@@ -98,7 +98,7 @@ async def test_nothing_in_a_dialog_touches_its_border(desk: Desk, size: dict[str
     assert found == [], "\n".join(found)
 
 
-@requirement("C64", "C66")
+@requirement("C64")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_button_that_destroys_is_red_and_readable(desk: Desk, scheme: str) -> None:
     await fill(desk.stage)
