@@ -28,6 +28,7 @@ from molecule_core.wire.schemas import (
     templates,
     thread_log,
     threads,
+    traces,
 )
 from molecule_core.wire.schemas.events import EVENTS
 
@@ -71,6 +72,7 @@ def page() -> Iterator[str]:
         prompts,
         thread_log,
         threads,
+        traces,
     )
     shapes = [shape for module in modules for shape in structs_of(module)]
     for shape in shapes:

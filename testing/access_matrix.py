@@ -128,6 +128,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/workspaces/{id}/broadcast"): Rule(EVERYBODY, "own", OPERATOR, "path", {"message": "hi"}),
     ("GET", "/orgs/{org_id}/chains"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/chains/{root_id}"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/traces/{activity_id}"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/orgs/{org_id}/chains/{root_id}/release"): Rule(PEOPLE, "", OPERATOR, "org", {}),
     ("POST", "/orgs/{org_id}/chains/{root_id}/end"): Rule(PEOPLE, "", OPERATOR, "org"),
     ("GET", "/workspaces/{id}/activity"): Rule(EVERYBODY, "own", VIEWER, "path"),
@@ -340,6 +341,7 @@ async def send(connection: Wire, probe: Probe, cast: Cast, target_id: str | None
     if probe.rule.names not in ("", "path", "org"):
         body = {**(body or {}), probe.rule.names: id_}
     path = probe.path.replace("{id}", id_).replace("{org_id}", org_id)
+    path = path.replace("/traces/{activity_id}", "/traces/{root_id}")
     path = path.replace("{root_id}", cast.roots.get(org_id, UNKNOWN)).replace("{path}", "index")
     token = cast.credentials[probe.credential].token
     if probe.path in ENDLESS:

@@ -183,7 +183,10 @@ async def test_the_tutorial_works_with_a_real_claude_code(tmp_path: Path, endpoi
         settle(home)
         path = path_with_claude(tmp_path, host.pinned.command())
         installed = {"PATH": os.pathsep.join((path, reader.environment["PATH"]))}
-        reader.environment |= host.variables(home, endpoint) | installed
+        reader.environment |= host.variables(home, endpoint)
+        # New terminals of the reader begin with what was exported, which includes a PATH.
+        exported = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in installed.items())
+        home.write("~/variables", home.read("~/variables") + exported)
         await run(reader, blocks["scripts/up"])
 
         # Step 2: an agent that the page starts.

@@ -16,6 +16,8 @@ export type Place =
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
   /** `node`: the selected delegation of the tree. */
   | { view: "delegation"; id: string; node: string | null }
+  /** `id`: of any message or delegation of the request. */
+  | { view: "trace"; id: string }
   /** `open`: the selected approval, and the workspace that requested it. */
   | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
   | { view: "prompt"; workspaceId: string }
@@ -46,6 +48,8 @@ export function parsePlace(path: string, search: string): Place {
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
     case "delegations":
       return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
+    case "trace":
+      return id === undefined ? { view: "unknown", path } : { view: "trace", id };
     case "inbox":
       return inboxPlace(id, query);
     case "prompt":
@@ -98,6 +102,8 @@ export function hrefOf(place: Place): string {
     }
     case "delegation":
       return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+    case "trace":
+      return `${BASE}/trace/${encodeURIComponent(place.id)}`;
     case "inbox": {
       const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
       return `${BASE}/inbox${id}${search({ kind: "approval", state: place.list, of: place.open?.workspaceId ?? null })}`;

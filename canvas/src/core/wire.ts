@@ -2474,6 +2474,64 @@ export interface ThreadTreeView {
   tokens: number;
 }
 
+/**
+ * A message that a request caused, or the request itself (`no` 0). `state`: of its obligation (open, answered,
+ * declined and so on); null if no answer is due. Times are RFC 3339.
+ */
+export interface TraceMessage {
+  no: number;
+  activity_id: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  source_id: string | null;
+  source_name: string | null;
+  user_id: string | null;
+  kind: string | null;
+  method: string | null;
+  summary: string | null;
+  hop: number;
+  cause_id: string | null;
+  at: string;
+  state: string | null;
+  closed_at: string | null;
+}
+
+/** An approval that a workspace requested while it worked on the request. */
+export interface TraceApproval {
+  approval_id: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  action: string;
+  status: string;
+  task_id: string | null;
+  created_at: string;
+  settled_at: string | null;
+}
+
+/** A turn that a bridge reported. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). */
+export interface TraceTurn {
+  activity_id: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  at: string;
+  seconds: number;
+  usage: Record<string, number>;
+}
+
+/**
+ * Everything that one request caused: messages and approvals by time, delegations as trees. `usage`: sums over
+ * the turns. `is_complete`: false if a list was cut at its limit.
+ */
+export interface TraceDetail {
+  root_id: string;
+  messages: TraceMessage[];
+  delegations: DelegationTreeNode[];
+  approvals: TraceApproval[];
+  turns: TraceTurn[];
+  usage: Record<string, number>;
+  is_complete: boolean;
+}
+
 /** What the server sends beside events; `type` tells which. */
 export type ServerFrame = HelloFrame | ResumedFrame | CurrentFrame | SnapshotRequiredFrame | PingFrame;
 

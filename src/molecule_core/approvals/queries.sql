@@ -91,6 +91,16 @@ WHERE workspace_id = :workspace_id AND (CAST(:status AS TEXT) IS NULL OR status 
     AND (created_at < :before_at OR (created_at = :before_at AND id < :before_id))
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
+-- name: approvals_requested_between
+-- approvals that a workspace requested from one time to another, oldest first
+SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
+    used_at
+FROM approvals
+WHERE workspace_id = :workspace_id AND created_at >= :since AND created_at <= :until
+ORDER BY created_at, id LIMIT :count;
+
 -- name: approvals_to_decide
 -- approvals that a workspace was asked to decide, newest first, before one of them
 SELECT a.org_id, a.id, a.workspace_id, a.requester_name, a.status, a.open, a.revision, a.rev, a.action, a.reason,

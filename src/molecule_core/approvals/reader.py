@@ -117,6 +117,11 @@ class ApprovalReader:
         rows += [Approval.from_row(row) for row in await self._store.rows("approvals_settled_since", query)]
         return [to_item(row) for row in rows]
 
+    async def requested_between(self, workspace_id: str, since: int, until: int, count: int) -> list[Approval]:
+        """Return what a workspace requested from one time to another (microseconds), oldest first."""
+        query = {"workspace_id": workspace_id, "since": since, "until": until, "count": count}
+        return [Approval.from_row(row) for row in await self._store.rows("approvals_requested_between", query)]
+
     async def count_open(self) -> tuple[int, int]:
         """Return how many approvals of all organisations are open, and the age in seconds of the oldest."""
         queries: list[Params] = [{"org_id": each.id} for each in self._org.orgs()]

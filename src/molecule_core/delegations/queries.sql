@@ -220,6 +220,17 @@ FROM delegations
 WHERE root_id = :root_id AND org_id = :org_id AND root_no IS NOT NULL
 ORDER BY root_no LIMIT :count;
 
+-- name: delegations_of_chain
+-- the delegations that one request caused, in the order in which they began; texts are cut
+SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
+    substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
+    substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
+    context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
+    deadline_at, unsure_at, wait_until
+FROM delegations
+WHERE org_id = :org_id AND chain_id = :chain_id
+ORDER BY created_at, id LIMIT :count;
+
 -- name: delegations_open_count
 -- the number of open delegations of an organisation
 SELECT count(*) FROM delegations WHERE org_id = :org_id AND open = 1;

@@ -163,6 +163,11 @@ class DelegationReader:
         query = {"org_id": org_id, "root_id": root_id, "count": max_count, **_PREVIEW_SIZES}
         return list(map(rules.abbreviate, await self._fetch("delegations_of_root", query)))
 
+    async def list_of_chain(self, org_id: str, chain_id: str, max_count: int) -> list[Delegation]:
+        """Return the delegations that one request caused, oldest first; texts are cut."""
+        query = {"org_id": org_id, "chain_id": chain_id, "count": max_count, **_PREVIEW_SIZES}
+        return list(map(rules.abbreviate, await self._fetch("delegations_of_chain", query)))
+
     async def list_open(self, org_id: str, max_count: int) -> list[Delegation]:
         """Return the open delegations of an organisation, newest first; texts are cut."""
         return list(

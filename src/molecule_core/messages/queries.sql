@@ -810,6 +810,29 @@ ORDER BY frozen_at DESC, root_id DESC LIMIT :count;
 SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause_id, created_at, 0
 FROM activities WHERE id = :root_id AND org_id = :org_id AND root_id IS NULL;
 
+-- name: trace_root
+-- the first message of the chain that a message belongs to, with the state of its obligation
+SELECT r.id, r.workspace_id, r.source_id, r.target_id, r.method, r.kind, r.summary, r.hop, r.cause_id, r.created_at, 0,
+    r.seq, r.user_id, o.state, o.closed_at
+FROM activities m JOIN activities r ON r.id = coalesce(m.root_id, m.id)
+LEFT JOIN obligations o ON o.workspace_id = r.workspace_id AND o.seq = r.seq
+WHERE m.id = :id AND m.org_id = :org_id AND r.org_id = :org_id;
+
+-- name: trace_messages
+-- the messages after the first one of a chain, in order, with the state of their obligations
+SELECT a.id, a.workspace_id, a.source_id, a.target_id, a.method, a.kind, a.summary, a.hop, a.cause_id, a.created_at,
+    a.chain_no, a.seq, a.user_id, o.state, o.closed_at
+FROM activities a LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+WHERE a.root_id = :root_id AND a.chain_no IS NOT NULL AND a.org_id = :org_id
+ORDER BY a.chain_no LIMIT :count;
+
+-- name: turn_logs_after
+-- what bridges logged about turns of a workspace, among the rows after a position
+SELECT created_at, duration_ms, request_body FROM activities
+WHERE workspace_id = :workspace_id AND seq > :seq AND seq <= :last_seq AND activity_type = 'agent_log'
+    AND method = 'bridge' AND request_body IS NOT NULL
+ORDER BY seq;
+
 -- name: chain_messages
 -- the messages after the first one of a chain, in order
 SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause_id, created_at, chain_no

@@ -7,13 +7,13 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from molecule_core.common.clock import to_rfc3339, yield_to_others
 from molecule_core.common.errors import CursorNotFound
 from molecule_core.common.limits import Limits
-from molecule_core.messages.chains.model import Chain, ChainMessage
+from molecule_core.messages.chains.model import Chain, ChainMessage, TracedMessage, TurnLog
 from molecule_core.messages.chat_view import (
     PeerMessageColumns,
     message_parts,
@@ -520,6 +520,42 @@ class ChainReader:
             "chain_messages", {**chain_key, "after": max(after, 0), "count": count - len(first)}
         )
         return [ChainMessage(*row) for row in (*first, *rest)]
+
+
+class TraceReader:
+    """Reads what one request caused in the logs of messages."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list_messages(self, org_id: str, activity_id: str, count: int) -> list[TracedMessage]:
+        """List the messages of the chain that a message belongs to, the first ones in order; none if it is unknown."""
+        first = await self._store.rows("trace_root", {"org_id": org_id, "id": activity_id})
+        if not first:
+            return []
+        query = {"org_id": org_id, "root_id": first[0][0], "count": count - 1}
+        return [TracedMessage(*row) for row in (*first, *(await self._store.rows("trace_messages", query)))]
+
+    async def list_turns(self, workspace_id: str, seq: int, last_seq: int) -> list[TurnLog]:
+        """List the turns that a bridge logged in a workspace among the rows after `seq` up to `last_seq`."""
+        query = {"workspace_id": workspace_id, "seq": seq, "last_seq": last_seq}
+        found = [_turn_log(*row) for row in await self._store.rows("turn_logs_after", query)]
+        return [each for each in found if each is not None]
+
+
+class _LoggedTurn(Struct):
+    """Body of a bridge's log row. Other rows of bridges have no `usage`."""
+
+    activity_id: str
+    usage: dict[str, float]
+
+
+def _turn_log(logged_at: int, duration_ms: int | None, body: str) -> TurnLog | None:
+    try:
+        logged = msgspec.json.decode(body, type=_LoggedTurn)
+    except msgspec.DecodeError:  # ValidationError included: an agent's own row with other members
+        return None
+    return TurnLog(logged_at, (duration_ms or 0) / 1000, logged.activity_id, logged.usage)
 
 
 def chain_from_row(row: Row) -> Chain:

@@ -41,6 +41,7 @@ from molecule_core.api.messages.inbox_view import InboxPresenter
 from molecule_core.api.messages.replies import ReplyRoutes
 from molecule_core.api.messages.result_waits import DelegationWait, ReplyWait
 from molecule_core.api.messages.send import MessageRoutes
+from molecule_core.api.messages.traces import TraceRoutes
 from molecule_core.api.operations import MetricSources, OperationsRoutes, RetentionControl, StoreMetrics
 from molecule_core.api.org.agent_registry import RegistryRoutes
 from molecule_core.api.org.connect import ConnectRoutes
@@ -78,7 +79,7 @@ from molecule_core.memory.retention import MemoryRetention
 from molecule_core.messages import events
 from molecule_core.messages.model import MESSAGE_EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
 from molecule_core.messages.obligations.model import OVERDUE_TIMER
-from molecule_core.messages.reader import ChainReader, PeerMessageReader
+from molecule_core.messages.reader import ChainReader, PeerMessageReader, TraceReader
 from molecule_core.messages.retention import MessageRetention
 from molecule_core.messages.template_outcomes import CANARY_TIMER
 from molecule_core.org.limit_writer import LIMIT_TIMER, LimitWriter
@@ -113,6 +114,7 @@ from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
+from molecule_core.views.traces import RequestTraceReader
 from molecule_core.views.turn_feed import TurnFeed
 
 FIRST_ORG_NAME = "Default"
@@ -422,6 +424,17 @@ class Server:
             limits=limits,
         ).routes()
         yield from ChainRoutes(messages.writer, ChainReader(self.store), org, limits=limits).routes()
+        yield from TraceRoutes(
+            RequestTraceReader(
+                TraceReader(self.store),
+                delegations.reader,
+                DelegationTreeReader(delegations.reader, clock=clock),
+                approvals.reader,
+                org,
+                clock=clock,
+                limits=limits,
+            )
+        ).routes()
         yield from FileRoutes(messages.file_writer, authenticator.approval_gate.check_upload, limits=limits).routes()
 
     def _thread_routes(self, authenticator: Authenticator, rate_limiter: RateLimiter) -> Iterator[Route]:

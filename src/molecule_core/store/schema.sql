@@ -473,6 +473,7 @@ CREATE INDEX delegations_open ON delegations (org_id, created_at, id) WHERE open
 CREATE UNIQUE INDEX delegations_twin ON delegations (source_id, target_id, task_hash) WHERE open = 1 AND recorded = 0;
 CREATE UNIQUE INDEX delegations_by_root ON delegations (root_id, root_no);
 CREATE INDEX delegations_by_parent ON delegations (org_id, parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX delegations_by_chain ON delegations (org_id, chain_id, created_at, id) WHERE chain_id IS NOT NULL;
 CREATE INDEX delegations_by_result ON delegations (result_id) WHERE result_id IS NOT NULL;
 CREATE INDEX delegations_settled ON delegations (org_id, settled_at) WHERE settled_at IS NOT NULL;
 

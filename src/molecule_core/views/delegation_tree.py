@@ -24,22 +24,31 @@ class DelegationTreeReader:
     async def read_tree(self, top: Delegation) -> DelegationTreeNode:
         """Return a delegation and all below it. Access to the top includes access to everything below it."""
         rows = [] if top.recorded else await self._delegations.load_tree(top.org_id, top.root_id)
+        (tree,) = await self._build([top], rows)
+        return tree
+
+    async def build_trees(self, rows: Sequence[Delegation]) -> list[DelegationTreeNode]:
+        """Return the trees that delegations form; one whose parent is not among them is the top of a tree."""
+        known = {row.id for row in rows}
+        return await self._build([row for row in rows if row.parent_id not in known], rows)
+
+    async def _build(self, tops: Sequence[Delegation], rows: Sequence[Delegation]) -> list[DelegationTreeNode]:
         below: dict[str, list[Delegation]] = {}
         for row in rows:
             if row.parent_id is not None:
                 below.setdefault(row.parent_id, []).append(row)
-        rows_in_tree = _with_descendants(top, below)
-        items = {item.delegation_id: item for item in await self._delegations.to_previews(rows_in_tree)}
+        rows_in_trees = _with_descendants(tops, below)
+        items = {item.delegation_id: item for item in await self._delegations.to_previews(rows_in_trees)}
         now, nodes = self._clock.now(), dict[str, DelegationTreeNode]()
-        for row in reversed(rows_in_tree):
-            # Children begin after their parent, so in reverse order they are built before it.
+        for row in reversed(rows_in_trees):
+            # Children come after their parent, so in reverse order they are built before it.
             children = [nodes[each.id] for each in below.get(row.id, ())]
             nodes[row.id] = _tree_node(row, items[row.id], children, now)
-        return nodes[top.id]
+        return [nodes[top.id] for top in tops]
 
 
-def _with_descendants(top: Delegation, by_parent: dict[str, list[Delegation]]) -> list[Delegation]:
-    found = [top]
+def _with_descendants(tops: Sequence[Delegation], by_parent: dict[str, list[Delegation]]) -> list[Delegation]:
+    found = list(tops)
     for row in found:
         found += by_parent.get(row.id, ())
     return found

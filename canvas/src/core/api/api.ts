@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage } from "../wire";
+import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -120,6 +120,11 @@ export class Api {
 
   delegation(id: string): Promise<DelegationDetail> {
     return this.request<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
+  }
+
+  /** What one request caused. `id`: of any message or delegation in it. */
+  trace(orgId: string, id: string): Promise<TraceDetail> {
+    return this.request<TraceDetail>("GET", `/orgs/${encodeURIComponent(orgId)}/traces/${encodeURIComponent(id)}`);
   }
 
   delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {

@@ -31,7 +31,7 @@ import { confirmBeforeUnload } from "../store/unsaved";
 import type { KeyValueStorage } from "../store/browserStorage";
 import { withRead, withReply } from "../state/delegationLists";
 import { cleanFileName, type UploadLimits } from "../text/files";
-import type { DelegationDetail, DelegationItem, EventFrame, SessionView, Snapshot } from "../wire";
+import type { DelegationDetail, DelegationItem, EventFrame, SessionView, Snapshot, TraceDetail } from "../wire";
 
 const PAGE = 50;
 const LARGE = 2_000;
@@ -211,6 +211,11 @@ export class SessionController {
     const full = await this.api.delegation(id);
     this.mergeDelegations([full.delegation]);
     return full;
+  }
+
+  /** Read what one request caused. `id`: of any message or delegation in it. */
+  readTrace(id: string): Promise<TraceDetail> {
+    return this.api.trace(this.identity.org.id, id);
   }
 
   /** Read the full answer of a delegation. */

@@ -1,7 +1,7 @@
 /** One message, rendered the same from history and from a live event. */
 
 import { memo, useState } from "react";
-import { useSession } from "../../core/app";
+import { useApp, useSession } from "../../core/app";
 import { Avatar } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
@@ -37,6 +37,7 @@ interface Props {
 
 export const MessageItem = memo(
   function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, chosen, onRetry, onDiscard }: Props) {
+    const { router } = useApp();
     const [showInstructions, setShowInstructions] = useState(false);
     const { id, obligation } = message;
     const fromAgent = message.author === "agent";
@@ -92,6 +93,7 @@ export const MessageItem = memo(
           )}
           <CopyButton text={message.text} label="Copy message" />
           {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}
+          {id !== null && <IconButton icon="org" label="Show everything this request caused" onClick={() => router.go({ view: "trace", id })} />}
         </div>
       </li>
     );

@@ -15,21 +15,33 @@ const MAX_ZOOM = 200;
 /** Divisions of the axis at zoom 1. */
 const PARTS = 4;
 
+/** A row that is no delegation. `until` null: it has not ended. Times are milliseconds. */
+export interface ExtraRow {
+  id: string;
+  label: string;
+  detail: string;
+  kind: Bar["kind"];
+  from: number;
+  until: number | null;
+}
+
 interface Props {
   rows: readonly TreeRow[];
   /** Timeline of the first row. For the others only the times that every delegation has are known. */
   facts: readonly DelegationTimelineEntry[];
+  extra?: readonly ExtraRow[];
   now: number;
 }
 
-export function DelegationTimeline({ rows, facts, now }: Props) {
+export function DelegationTimeline({ rows, facts, extra = [], now }: Props) {
   const [zoom, setZoom] = useState(1);
   const box = useRef<HTMLDivElement>(null);
   const by = (factor: number): void => setZoom((before) => Math.min(MAX_ZOOM, Math.max(1, before * factor)));
   useWheel(box, by);
   const drawn = rows.map((row, at) => ({ row, bars: barsOf(row.branch.node, at === 0 ? facts : [], now) }));
-  const from = Math.min(...drawn.map(({ row }) => Date.parse(row.branch.node.createdAt)));
-  const to = Math.max(from + 1_000, ...drawn.flatMap(({ bars }) => bars.map((bar) => bar.to)));
+  const others = extra.map((row) => ({ row, bars: [{ kind: row.kind, from: row.from, to: row.until ?? now }] }));
+  const from = Math.min(...drawn.map(({ row }) => Date.parse(row.branch.node.createdAt)), ...extra.map((row) => row.from));
+  const to = Math.max(from + 1_000, ...[...drawn, ...others].flatMap(({ bars }) => bars.map((bar) => bar.to)));
   const onKey = (event: React.KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "+" || event.key === "=") by(STEP);
@@ -57,7 +69,10 @@ export function DelegationTimeline({ rows, facts, now }: Props) {
         <div className={css.inner} style={{ width: `${zoom * 100}%` }} data-zoom={zoom}>
           <ul className={css.rows}>
             {drawn.map(({ row, bars }) => (
-              <Track key={row.branch.node.id} row={row} bars={bars} from={from} to={to} />
+              <DelegationTrack key={row.branch.node.id} row={row} bars={bars} from={from} to={to} />
+            ))}
+            {others.map(({ row, bars }) => (
+              <Track key={row.id} id={row.id} label={row.label} detail={row.detail} bars={bars} from={from} to={to} />
             ))}
           </ul>
           <div className={css.axis} aria-hidden="true">
@@ -71,18 +86,28 @@ export function DelegationTimeline({ rows, facts, now }: Props) {
   );
 }
 
-function Track({ row, bars, from, to }: { row: TreeRow; bars: readonly Bar[]; from: number; to: number }) {
+interface Span {
+  bars: readonly Bar[];
+  from: number;
+  to: number;
+}
+
+function DelegationTrack({ row, ...span }: { row: TreeRow } & Span) {
   const { node } = row.branch;
   const name = useNameOf(node.targetId, node.targetName);
+  return <Track id={node.id} label={name} detail={node.task === "" ? "" : shownTask(node.task)} {...span} />;
+}
+
+function Track({ id, label, detail, bars, from, to }: { id: string; label: string; detail: string } & Span) {
   const share = (time: number): string => `${((time - from) / (to - from)) * 100}%`;
   return (
-    <li className={css.row} data-track={node.id}>
+    <li className={css.row} data-track={id}>
       <p className={css.label}>
-        <bdi>{name}</bdi>
+        <bdi>{label}</bdi>
         <span className="visually-hidden">: {durationText(bars)}</span>
-        {node.task !== "" && (
+        {detail !== "" && (
           <bdi className={css.task} aria-hidden="true">
-            {shownTask(node.task)}
+            {detail}
           </bdi>
         )}
       </p>

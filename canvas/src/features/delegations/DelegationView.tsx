@@ -1,19 +1,15 @@
 /** A delegation with its state, its tree and its timeline. Sub-tasks open in place. */
 
-import { useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { useApp, useData } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
-import { useSeconds } from "../../ui/useSeconds";
 import { ORG } from "../../core/router";
-import { rowsOf, sums, type Branch } from "./tree";
-import { plural } from "../../core/text/strings";
-import { seconds } from "../../core/text/time";
+import type { Branch } from "./tree";
 import { useDelegationDetail, useDelegationTree } from "./useDelegation";
 import { NodeDetail } from "./NodeDetail";
-import { DelegationTimeline } from "./DelegationTimeline";
-import { DelegationTree } from "./DelegationTree";
+import { DelegationTrees } from "./DelegationTrees";
 import css from "./DelegationView.module.css";
 
 export function DelegationView({ id, node }: { id: string; node: string | null }) {
@@ -28,12 +24,16 @@ export function DelegationView({ id, node }: { id: string; node: string | null }
   return (
     <div className={css.work}>
       <div className={css.inside}>
+        <p>
+          <Link to={{ view: "trace", id }}>Show the whole request</Link>
+        </p>
         <Trail id={id} path={work.path} parentId={work.full.delegation.parent_id} rootId={work.full.delegation.root_id} />
         {shown.full !== null && <NodeDetail full={shown.full} />}
         {shown.full === null && shown.problem === null && <p className={css.quiet}>Loading…</p>}
         {shown.problem !== null && <ReadProblem problem={shown.problem} missing={shown.missing} onRetry={shown.retry} />}
-        <SubTasks
+        <DelegationTrees
           key={node ?? id}
+          title="Sub-tasks"
           tree={branch === undefined ? work.tree : [branch, ...(node === null ? work.tree.filter((each) => each !== branch) : [])]}
           facts={shown.full?.timeline ?? []}
           onOpen={(child) => child !== (node ?? id) && router.go({ view: "delegation", id, node: child === id ? null : child })}
@@ -96,46 +96,6 @@ function Trail({ id, path, parentId, rootId }: { id: string; path: readonly Bran
       </ol>
     </nav>
   );
-}
-
-interface BelowProps {
-  tree: readonly Branch[];
-  facts: Parameters<typeof DelegationTimeline>[0]["facts"];
-  onOpen: (id: string) => void;
-}
-
-/** The tree and the timeline, which show the same rows. */
-function SubTasks({ tree, facts, onOpen }: BelowProps) {
-  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
-  const rows = useMemo(() => rowsOf(tree, folded), [tree, folded]);
-  const runs = tree.some((branch) => sums(branch, 0).open > 0);
-  const now = useSeconds(runs);
-  const fold = (id: string, away: boolean): void => {
-    setFolded((before) => {
-      const next = new Set(before);
-      if (away) next.add(id);
-      else next.delete(id);
-      return next;
-    });
-  };
-  return (
-    <>
-      <section className={css.section} aria-label="Tree">
-        <h3>Sub-tasks</h3>
-        <SumLine tree={tree} now={now} />
-        <DelegationTree rows={rows} now={now} onOpen={onOpen} onFold={fold} />
-      </section>
-      <DelegationTimeline rows={rows} facts={facts} now={now} />
-    </>
-  );
-}
-
-function SumLine({ tree, now }: { tree: readonly Branch[]; now: number }) {
-  const [first] = tree;
-  if (first === undefined) return null;
-  const { nodes, open, failed, waiting, working } = sums(first, now);
-  const words = [plural(nodes, "delegation"), `${open} open`, `${failed} failed`, `waited ${seconds(waiting)}`, `worked ${seconds(working)}`];
-  return <p className={css.quiet}>{words.join(" · ")}</p>;
 }
 
 /** Each node keeps its scroll position. */

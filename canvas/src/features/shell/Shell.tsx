@@ -34,6 +34,7 @@ const Notifier = lazyPart(() => import("../notifications/Notifier").then((found)
 const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found) => found.ConnectView));
 const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
+const TraceView = lazyPart(() => import("../trace/TraceView").then((found) => found.TraceView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
@@ -118,6 +119,8 @@ function View() {
       return <ChatsView place={place} />;
     case "delegation":
       return <DelegationView key={place.id} id={place.id} node={place.node} />;
+    case "trace":
+      return <TraceView key={place.id} id={place.id} />;
     case "inbox":
       return <InboxView place={place} />;
     case "prompt":

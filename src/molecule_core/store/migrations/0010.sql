@@ -42,6 +42,9 @@ SELECT org_id, source_id, count(*) FROM delegations WHERE open = 1 GROUP BY org_
 INSERT INTO delegation_usage (org_id, workspace_id, open)
 SELECT org_id, '', sum(open) FROM delegation_usage GROUP BY org_id;
 
+-- delegations: those that one request caused
+CREATE INDEX delegations_by_chain ON delegations (org_id, chain_id, created_at, id) WHERE chain_id IS NOT NULL;
+
 -- memory: bytes of the memories and values of an organisation
 CREATE TABLE memory_usage (
     org_id TEXT PRIMARY KEY,

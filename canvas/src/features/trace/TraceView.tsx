@@ -1,0 +1,210 @@
+/** Everything that one request caused: its delegations as trees and on a timeline, and all events by time. */
+
+import { useMemo, type ReactNode } from "react";
+import { useApp, useData } from "../../core/app";
+import { hrefOf, ORG } from "../../core/router";
+import { plainLine } from "../../core/text/plain";
+import { plural } from "../../core/text/strings";
+import { absolute, seconds } from "../../core/text/time";
+import type { TraceApproval, TraceDetail, TraceMessage, TraceTurn } from "../../core/wire";
+import { Button } from "../../ui/Button";
+import { CopyButton } from "../../ui/CopyButton";
+import { Link } from "../../ui/Link";
+import { Notice } from "../../ui/Notice";
+import { DelegationTrees } from "../delegations/DelegationTrees";
+import { nodesOf, treeOf, withLive } from "../delegations/tree";
+import { eventsOf, extraRows, requestState, secondsTaken, usageText, type RequestState, type TraceEvent } from "./events";
+import { useTrace } from "./useTrace";
+import css from "./TraceView.module.css";
+
+export function TraceView({ id }: { id: string }) {
+  const { router } = useApp();
+  const { trace, problem, missing, retry } = useTrace(id);
+  if (missing && trace === null) {
+    return (
+      <Notice icon="search" title="Request not found" actions={<Button onClick={() => router.go(ORG)}>Go to the organisation</Button>}>
+        It is too old to be stored, or the link belongs to another organisation.
+      </Notice>
+    );
+  }
+  if (problem !== null) {
+    return (
+      <Notice icon="warning" title="Could not load trace" actions={<Button onClick={retry}>Try again</Button>}>
+        {problem}
+      </Notice>
+    );
+  }
+  if (trace === null) return <Notice icon="clock" title="Loading trace…" />;
+  return <Trace trace={trace} />;
+}
+
+function Trace({ trace }: { trace: TraceDetail }) {
+  const { router } = useApp();
+  const delegations = useData((state) => state.delegations);
+  const nodes = useMemo(() => trace.delegations.flatMap(nodesOf), [trace]);
+  const tree = useMemo(() => treeOf(withLive(nodes, delegations)), [nodes, delegations]);
+  const extra = useMemo(() => extraRows(trace), [trace]);
+  const events = useMemo(() => eventsOf(trace), [trace]);
+  return (
+    <div className={css.view}>
+      <div className={css.inside}>
+        <Header trace={trace} />
+        <DelegationTrees title="Delegations" tree={tree} extra={extra} onOpen={(node) => router.go({ view: "delegation", id: node, node: null })} />
+        <section className={css.section} aria-label="Events">
+          <h3>Events</h3>
+          <ol className={css.events}>
+            {events.map((event) => (
+              <li key={keyOf(event)} data-event={event.kind}>
+                <time dateTime={event.at} title={absolute(event.at)} className={css.quiet}>
+                  {offset(trace, event.at)}
+                </time>
+                <EventText event={event} />
+              </li>
+            ))}
+          </ol>
+        </section>
+      </div>
+    </div>
+  );
+}
+
+const STATES: Readonly<Record<RequestState, string>> = { open: "No answer yet", answered: "Answered", declined: "Declined", none: "No answer expected" };
+
+function Header({ trace }: { trace: TraceDetail }) {
+  const [first] = trace.messages;
+  const taken = secondsTaken(trace);
+  const counts = [
+    plural(trace.messages.length, "message"),
+    plural(trace.delegations.reduce((sum, each) => sum + each.subtree.nodes, 0), "delegation"),
+    plural(trace.approvals.length, "approval"),
+    plural(trace.turns.length, "reported turn"),
+    usageText(trace.usage),
+  ];
+  if (first === undefined) return null;
+  return (
+    <article className={css.head} aria-label="Request">
+      <h2 className={css.title}>
+        <Party id={first.source_id} name={first.source_name} /> to <Party id={first.workspace_id} name={first.workspace_name} />
+      </h2>
+      <p className={css.words} dir="auto">
+        {plainLine(first.summary ?? "")}
+      </p>
+      <p className={css.quiet} data-state={requestState(trace)}>
+        {STATES[requestState(trace)]}
+        {taken !== null && ` after ${seconds(taken)}`} · {counts.filter((each) => each !== null).join(" · ")}
+      </p>
+      {!trace.is_complete && <p className={css.quiet}>This request is larger than this page can show: the oldest part is shown.</p>}
+      <p className={css.actions}>
+        <Link to={{ view: "chats", workspaceId: first.workspace_id, messageId: first.activity_id }}>Open in chat</Link>
+        <CopyButton text={location.origin + hrefOf({ view: "trace", id: trace.root_id })} label="Copy link to trace" icon="link" words="Copy link" />
+      </p>
+    </article>
+  );
+}
+
+function EventText({ event }: { event: TraceEvent }) {
+  switch (event.kind) {
+    case "message":
+      return <MessageEvent message={event.message} />;
+    case "approval":
+      return <ApprovalEvent approval={event.approval} />;
+    case "turn":
+      return <TurnEvent turn={event.turn} />;
+  }
+}
+
+function Line({ children, words }: { children: ReactNode; words?: string | null }) {
+  return (
+    <div className={css.event}>
+      <p>{children}</p>
+      {words && (
+        <p className={css.words} dir="auto">
+          {plainLine(words)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function MessageEvent({ message }: { message: TraceMessage }) {
+  const { kind, method, source_id, source_name, workspace_id, workspace_name, summary } = message;
+  const sender = <Party id={source_id} name={source_name} />;
+  const receiver = <Party id={workspace_id} name={workspace_name} />;
+  const state = message.state === "declined" ? ", declined" : message.state === "open" ? ", no answer yet" : "";
+  if (kind === "delegation") {
+    return (
+      <Line words={summary}>
+        {sender} <Link to={{ view: "delegation", id: message.activity_id, node: null }}>delegated</Link> to {receiver}
+        {state}
+      </Line>
+    );
+  }
+  if (source_id === workspace_id && method === "notify") return <Line words={summary}>{sender} wrote to the person</Line>;
+  return (
+    <Line words={summary}>
+      {sender} wrote to {receiver}
+      {state}
+    </Line>
+  );
+}
+
+const APPROVAL_TEXTS: Readonly<Record<string, string>> = {
+  pending: "waiting for a decision",
+  info_requested: "waiting for an answer",
+  approved: "approved",
+  denied: "denied",
+  expired: "expired",
+  withdrawn: "withdrawn",
+};
+
+function ApprovalEvent({ approval }: { approval: TraceApproval }) {
+  const { approval_id, workspace_id, workspace_name, action, status } = approval;
+  return (
+    <Line>
+      <Party id={workspace_id} name={workspace_name} /> requested approval for{" "}
+      <Link to={{ view: "inbox", list: "all", open: { id: approval_id, workspaceId: workspace_id } }}>
+        <bdi>{action}</bdi>
+      </Link>
+      : {APPROVAL_TEXTS[status] ?? status}
+    </Line>
+  );
+}
+
+function TurnEvent({ turn }: { turn: TraceTurn }) {
+  const used = usageText(turn.usage);
+  return (
+    <Line>
+      <Party id={turn.workspace_id} name={turn.workspace_name} /> finished a turn of {seconds(turn.seconds)}
+      {used !== null && `, ${used}`}
+    </Line>
+  );
+}
+
+/** An agent, or a person if there is no workspace. */
+function Party({ id, name }: { id: string | null; name: string | null }) {
+  const current = useData((state) => state.workspaces.get(id ?? "")?.name);
+  if (id === null) return <>A person</>;
+  if (current === undefined) return <bdi>{name ?? "A removed agent"}</bdi>;
+  return (
+    <Link to={{ view: "org", focus: id, panel: "chat", filter: "" }}>
+      <bdi>{current}</bdi>
+    </Link>
+  );
+}
+
+/** Time since the request, as "+0:05". */
+function offset(trace: TraceDetail, at: string): string {
+  const begun = Date.parse(trace.messages[0]?.at ?? at);
+  return `+${seconds(Math.max(0, (Date.parse(at) - begun) / 1_000))}`;
+}
+
+function keyOf(event: TraceEvent): string {
+  switch (event.kind) {
+    case "message":
+      return event.message.activity_id;
+    case "approval":
+      return event.approval.approval_id;
+    case "turn":
+      return `${event.turn.workspace_id} ${event.turn.activity_id} ${event.at}`;
+  }
+}

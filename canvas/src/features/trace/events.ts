@@ -1,0 +1,78 @@
+/** What a trace lists by time besides its tree: messages, approvals and turns. Pure. */
+
+import type { TraceApproval, TraceDetail, TraceMessage, TraceTurn } from "../../core/wire";
+import type { ExtraRow } from "../delegations/DelegationTimeline";
+
+export type TraceEvent =
+  | { kind: "message"; at: string; message: TraceMessage }
+  | { kind: "approval"; at: string; approval: TraceApproval }
+  | { kind: "turn"; at: string; turn: TraceTurn };
+
+/** All events of a trace in order of time. */
+export function eventsOf(trace: TraceDetail): TraceEvent[] {
+  const events: TraceEvent[] = [
+    ...trace.messages.map((message) => ({ kind: "message" as const, at: message.at, message })),
+    ...trace.approvals.map((approval) => ({ kind: "approval" as const, at: approval.created_at, approval })),
+    ...trace.turns.map((turn) => ({ kind: "turn" as const, at: turn.at, turn })),
+  ];
+  return events.map((event, at) => ({ event, at })).sort((one, other) => compare(one.event.at, other.event.at) || one.at - other.at).map(({ event }) => event);
+}
+
+function compare(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+const SENT_BY_MESSAGE = ["delegation", "delegate_result"];
+
+/** Rows of the timeline besides the delegations: the request itself, messages between agents, approvals. */
+export function extraRows(trace: TraceDetail): ExtraRow[] {
+  const messages = trace.messages.filter(({ state, kind }) => state !== null && !SENT_BY_MESSAGE.includes(kind ?? ""));
+  return [
+    ...messages.map((message) => ({
+      id: message.activity_id,
+      label: message.workspace_name ?? "An agent",
+      detail: message.no === 0 ? "the request" : `message from ${message.source_name ?? "a person"}`,
+      kind: "working" as const,
+      from: Date.parse(message.at),
+      until: endOf(message.closed_at, message.state === "open"),
+    })),
+    ...trace.approvals.map((approval) => ({
+      id: approval.approval_id,
+      label: approval.workspace_name ?? "An agent",
+      detail: `approval: ${approval.action}`,
+      kind: "waiting" as const,
+      from: Date.parse(approval.created_at),
+      until: endOf(approval.settled_at, true),
+    })),
+  ].filter(({ from, until }) => !Number.isNaN(from) && (until === null || until >= from));
+}
+
+function endOf(at: string | null, isOpen: boolean): number | null {
+  if (at !== null) return Date.parse(at);
+  return isOpen ? null : Number.NaN;
+}
+
+export type RequestState = "open" | "answered" | "declined" | "none";
+
+/** State of the request itself. */
+export function requestState(trace: TraceDetail): RequestState {
+  const state = trace.messages[0]?.state ?? null;
+  if (state === null) return "none";
+  return state === "answered" || state === "declined" ? state : "open";
+}
+
+/** Seconds from the request to its answer, or to its last event; null while it is open. */
+export function secondsTaken(trace: TraceDetail): number | null {
+  const [first] = trace.messages;
+  if (first === undefined || requestState(trace) === "open") return null;
+  const end = first.closed_at ?? trace.messages.at(-1)?.at ?? first.at;
+  return Math.max(0, (Date.parse(end) - Date.parse(first.at)) / 1_000);
+}
+
+/** "1,200 input and 300 output tokens"; null if no bridge has reported any. */
+export function usageText(usage: Readonly<Record<string, number>>): string | null {
+  const { input_tokens: input = 0, output_tokens: output = 0 } = usage;
+  if (input + output === 0) return null;
+  return `${input.toLocaleString("en")} input and ${output.toLocaleString("en")} output tokens`;
+}

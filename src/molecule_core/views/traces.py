@@ -1,0 +1,166 @@
+"""Trace of a request: the messages, delegations, approvals and turns that it caused."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from molecule_core.approvals.model import Approval
+from molecule_core.approvals.reader import ApprovalReader
+from molecule_core.common.clock import Clock, to_optional_rfc3339, to_rfc3339
+from molecule_core.common.limits import Limits
+from molecule_core.delegations.model import Delegation
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.messages.chains.model import TracedMessage, TurnLog
+from molecule_core.messages.reader import TraceReader
+from molecule_core.org.reader import OrgReader
+from molecule_core.views.delegation_tree import DelegationTreeReader
+from molecule_core.wire.schemas.traces import TraceApproval, TraceDetail, TraceMessage, TraceTurn
+
+_OPEN = "open"
+
+
+class _Span(Struct):
+    """Time during which a workspace took part in a request, and the row of its log with which that began.
+
+    Times are microseconds. `until` None: it still takes part."""
+
+    since: int
+    until: int | None
+    seq: int | None
+
+
+class RequestTraceReader:
+    """Reader of the traces of requests."""
+
+    def __init__(
+        self,
+        messages: TraceReader,
+        delegations: DelegationReader,
+        trees: DelegationTreeReader,
+        approvals: ApprovalReader,
+        org: OrgReader,
+        *,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._messages = messages
+        self._delegations = delegations
+        self._trees = trees
+        self._approvals = approvals
+        self._org = org
+        self._clock = clock
+        self._limits = limits
+
+    async def find_trace(self, org_id: str, activity_id: str) -> TraceDetail | None:
+        """Return what the request that a message belongs to has caused; None if there is no such message.
+
+        `activity_id`: of any message of the chain, or the id of a delegation in it. Each list has at most
+        `page_rows` items."""
+        most = self._limits.page_rows
+        messages = await self._messages.list_messages(org_id, activity_id, most + 1)
+        if not messages:
+            return None
+        root_id = messages[0].id
+        delegations = await self._delegations.list_of_chain(org_id, root_id, most + 1)
+        spans = _spans(messages[:most], delegations[:most])
+        approvals = await self._list_approvals(spans, most)
+        turns = await self._list_turns(spans, {each.id for each in messages})
+        return TraceDetail(
+            root_id=root_id,
+            messages=[self._message(each) for each in messages[:most]],
+            delegations=await self._trees.build_trees(delegations[:most]),
+            approvals=[self._approval(each) for each in approvals[:most]],
+            turns=[self._turn(workspace_id, turn) for workspace_id, turn in turns],
+            usage=_sum_usage(turn for _, turn in turns),
+            is_complete=max(len(messages), len(delegations), len(approvals)) <= most,
+        )
+
+    async def _list_approvals(self, spans: dict[str, _Span], most: int) -> list[Approval]:
+        found: list[Approval] = []
+        for workspace_id, span in spans.items():
+            until = self._clock.now() if span.until is None else span.until
+            found += await self._approvals.requested_between(workspace_id, span.since, until, most + 1)
+        return sorted(found, key=lambda each: (each.created_at, each.id))
+
+    async def _list_turns(self, spans: dict[str, _Span], message_ids: set[str]) -> list[tuple[str, TurnLog]]:
+        """Return the turns that messages of the trace began, each with its workspace, oldest first.
+
+        Only the next `page_rows` rows of a workspace's log are searched: bridges log a turn when it ends."""
+        found: list[tuple[str, TurnLog]] = []
+        for workspace_id, span in spans.items():
+            if span.seq is not None:
+                last_seq = span.seq + self._limits.page_rows
+                turns = await self._messages.list_turns(workspace_id, span.seq, last_seq)
+                found += [(workspace_id, turn) for turn in turns if turn.activity_id in message_ids]
+        return sorted(found, key=lambda each: each[1].logged_at)
+
+    def _message(self, message: TracedMessage) -> TraceMessage:
+        return TraceMessage(
+            no=message.chain_no,
+            activity_id=message.id,
+            workspace_id=message.workspace_id,
+            workspace_name=self._name_of(message.workspace_id),
+            source_id=message.source_id,
+            source_name=self._name_of(message.source_id),
+            user_id=message.user_id,
+            kind=message.kind,
+            method=message.method,
+            summary=message.summary,
+            hop=message.hop,
+            cause_id=message.cause_id,
+            at=to_rfc3339(message.created_at),
+            state=message.state,
+            closed_at=to_optional_rfc3339(message.closed_at),
+        )
+
+    def _approval(self, approval: Approval) -> TraceApproval:
+        return TraceApproval(
+            approval_id=approval.id,
+            workspace_id=approval.workspace_id,
+            workspace_name=self._name_of(approval.workspace_id) or approval.requester_name,
+            action=approval.action,
+            status=approval.status,
+            task_id=approval.task_id,
+            created_at=to_rfc3339(approval.created_at),
+            settled_at=to_optional_rfc3339(approval.settled_at),
+        )
+
+    def _turn(self, workspace_id: str, turn: TurnLog) -> TraceTurn:
+        return TraceTurn(
+            activity_id=turn.activity_id,
+            workspace_id=workspace_id,
+            workspace_name=self._name_of(workspace_id),
+            at=to_rfc3339(turn.logged_at),
+            seconds=turn.seconds,
+            usage=turn.usage,
+        )
+
+    def _name_of(self, workspace_id: str | None) -> str | None:
+        workspace = None if workspace_id is None else self._org.workspace(workspace_id)
+        return None if workspace is None else workspace.name
+
+
+def _spans(messages: Sequence[TracedMessage], delegations: Sequence[Delegation]) -> dict[str, _Span]:
+    """Return when each workspace took part: from the first message or delegation that it received to the last event."""
+    spans: dict[str, _Span] = {}
+    for message in messages:
+        if message.source_id != message.workspace_id:  # what a workspace sends to people is in its own log
+            until = None if message.state == _OPEN else max(message.created_at, message.closed_at or 0)
+            _extend(spans, message.workspace_id, _Span(message.created_at, until, message.seq))
+    for row in delegations:
+        _extend(spans, row.target_id, _Span(row.created_at, row.settled_at, row.message_seq))
+    return spans
+
+
+def _extend(spans: dict[str, _Span], workspace_id: str, more: _Span) -> None:
+    known = spans.setdefault(workspace_id, more)
+    if known.until is not None:
+        known.until = None if more.until is None else max(known.until, more.until)
+
+
+def _sum_usage(turns: Iterable[TurnLog]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for turn in turns:
+        for name, value in turn.usage.items():
+            sums[name] = sums.get(name, 0) + value
+    return sums

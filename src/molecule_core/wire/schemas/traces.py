@@ -1,0 +1,65 @@
+"""Traces of requests as clients read them."""
+
+from msgspec import Struct
+
+from molecule_core.wire.schemas.delegations import DelegationTreeNode
+
+
+class TraceMessage(Struct):
+    """A message that a request caused, or the request itself (`no` 0).
+
+    `state`: of its obligation (open, answered, declined and so on); null if no answer is due. Times are RFC 3339."""
+
+    no: int
+    activity_id: str
+    workspace_id: str
+    workspace_name: str | None
+    source_id: str | None
+    source_name: str | None
+    user_id: str | None
+    kind: str | None
+    method: str | None
+    summary: str | None
+    hop: int
+    cause_id: str | None
+    at: str
+    state: str | None
+    closed_at: str | None
+
+
+class TraceApproval(Struct):
+    """An approval that a workspace requested while it worked on the request."""
+
+    approval_id: str
+    workspace_id: str
+    workspace_name: str | None
+    action: str
+    status: str
+    task_id: str | None
+    created_at: str
+    settled_at: str | None
+
+
+class TraceTurn(Struct):
+    """A turn that a bridge reported. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`)."""
+
+    activity_id: str
+    workspace_id: str
+    workspace_name: str | None
+    at: str
+    seconds: float
+    usage: dict[str, float]
+
+
+class TraceDetail(Struct):
+    """Everything that one request caused: messages and approvals by time, delegations as trees.
+
+    `usage`: sums over the turns. `is_complete`: false if a list was cut at its limit."""
+
+    root_id: str
+    messages: list[TraceMessage]
+    delegations: list[DelegationTreeNode]
+    approvals: list[TraceApproval]
+    turns: list[TraceTurn]
+    usage: dict[str, float]
+    is_complete: bool

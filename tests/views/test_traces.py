@@ -1,0 +1,130 @@
+"""The trace of a request holds everything that the request caused, and nothing else."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from molecule_core.client.api import ApiClient, ApiError
+from testing.message_chains import speak, take
+from testing.running_server import Running, Seat
+
+
+class Org(NamedTuple):
+    """Lead, Builder below it and Tester below that; a person, and their organisation."""
+
+    lead: Seat
+    builder: Seat
+    tester: Seat
+    person: ApiClient
+    org_id: str
+
+    async def trace(self, activity_id: str) -> Any:
+        """Read a trace as the person."""
+        return await self.person.get(f"/orgs/{self.org_id}/traces/{activity_id}")
+
+
+@pytest.fixture
+async def org(server: Running) -> Org:
+    """The organisation of these tests."""
+    lead = await server.seat("Lead")
+    builder = await server.seat("Builder", parent_id=lead.id)
+    tester = await server.seat("Tester", parent_id=builder.id)
+    org_id = (await server.admin.get("/orgs"))[0]["id"]
+    return Org(lead, builder, tester, await server.person(), org_id)
+
+
+async def delegate(source: Seat, target: Seat, task: str) -> str:
+    """Delegate a task and have the target pick it up."""
+    body = {"target_id": target.id, "task": task}
+    made = await source.api.post(f"/workspaces/{source.id}/delegate", body)
+    await take(target)
+    return str(made["delegation_id"])
+
+
+async def answer(seat: Seat, activity_id: str, text: str) -> None:
+    """Answer a message of the inbox."""
+    page = await seat.api.get(f"/workspaces/{seat.id}/obligations", state="open")
+    (handle,) = [each["handle"] for each in page["obligations"] if each["activity_id"] == activity_id]
+    await seat.api.post(f"/workspaces/{seat.id}/reply", {"handle": handle, "text": text})
+
+
+def outline(nodes: list[Any]) -> list[Any]:
+    """Return names and statuses of delegation trees."""
+    return [(node["target_name"], node["status"], outline(node["children"])) for node in nodes]
+
+
+def lines(trace: Any) -> list[tuple[str | None, str, str]]:
+    """Return sender, workspace and text of each message."""
+    return [(each["source_name"], each["workspace_name"], each["summary"]) for each in trace["messages"]]
+
+
+async def test_a_trace_holds_messages_trees_approvals_and_turns_of_one_request(org: Org) -> None:
+    asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    await take(org.lead)
+    build = await delegate(org.lead, org.builder, "Build it")
+    check = await delegate(org.builder, org.tester, "Test it")
+    needs = {"action": "deploy", "reason": "it is ready"}
+    approval = await org.tester.api.post(f"/workspaces/{org.tester.id}/approvals", needs)
+    usage = {"input_tokens": 100, "output_tokens": 20}
+    logged = {"activity_id": check, "run": "r", "usage": usage}
+    row = {"activity_type": "agent_log", "method": "bridge", "summary": "used", "duration_ms": 1500}
+    await org.tester.api.post(f"/workspaces/{org.tester.id}/activity", {**row, "request_body": logged})
+    await speak(org.tester, org.builder.id, "Which version?", intent="request")
+
+    trace = await org.trace(asked)
+
+    assert (trace["root_id"], trace["is_complete"], trace["usage"]) == (asked, True, usage)
+    assert lines(trace) == [
+        (None, "Lead", "Ship it"),
+        ("Lead", "Builder", "Build it"),
+        ("Builder", "Tester", "Test it"),
+        ("Tester", "Builder", "Which version?"),
+    ]
+    assert outline(trace["delegations"]) == [("Builder", "queued", [("Tester", "queued", [])])]
+    assert [(each["approval_id"], each["status"]) for each in trace["approvals"]] == [
+        (approval["approval_id"], "pending")
+    ]
+    assert [(each["workspace_name"], each["seconds"], each["usage"]) for each in trace["turns"]] == [
+        ("Tester", 1.5, usage)
+    ]
+    assert [each["state"] for each in trace["messages"][:3]] == ["open", "open", "open"]
+
+    await answer(org.tester, check, "It works")
+    await answer(org.builder, build, "Done")
+    await answer(org.lead, asked, "Shipped")
+    ended = await org.trace(asked)
+    assert outline(ended["delegations"]) == [("Builder", "completed", [("Tester", "completed", [])])]
+    assert [each["state"] for each in ended["messages"][:3]] == ["answered", "answered", "answered"]
+    assert lines(ended)[-1] == ("Lead", "Lead", "Shipped")
+
+
+async def test_each_message_and_delegation_leads_to_the_trace_of_its_request(org: Org) -> None:
+    asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    await take(org.lead)
+    build = await delegate(org.lead, org.builder, "Build it")
+    check = await delegate(org.builder, org.tester, "Test it")
+    assert [(await org.trace(each))["root_id"] for each in (asked, build, check)] == [asked, asked, asked]
+
+
+async def test_another_request_to_the_same_agents_is_not_part_of_the_trace(org: Org) -> None:
+    first = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    await take(org.lead)
+    await delegate(org.lead, org.builder, "Build it")
+    second = (await org.person.send(org.lead.id, "Count the users"))["activity_id"]
+    (row,) = [each for each in await take(org.lead) if each["id"] == second]
+    body = {"target_id": org.builder.id, "task": "Count them", "cause_activity_id": row["id"]}
+    await org.lead.api.post(f"/workspaces/{org.lead.id}/delegate", body)
+
+    assert [each["summary"] for each in (await org.trace(first))["messages"]] == ["Ship it", "Build it"]
+    assert [each["summary"] for each in (await org.trace(second))["messages"]] == ["Count the users", "Count them"]
+    assert [node["summary"] for node in (await org.trace(second))["delegations"]] == ["Count them"]
+
+
+async def test_a_message_of_another_organisation_reads_as_unknown(org: Org, server: Running) -> None:
+    asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    other_id = await server.org("Other")
+    stranger = await server.person(org_id=other_id)
+    for api, org_id, activity_id in ((stranger, other_id, asked), (org.person, org.org_id, "01a00000-unknown")):
+        with pytest.raises(ApiError) as refusal:
+            await api.get(f"/orgs/{org_id}/traces/{activity_id}")
+        assert refusal.value.status == 404
