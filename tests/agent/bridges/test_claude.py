@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from molecule_core.agent.bridges.claude.driver import ClaudeDriver, ClaudeOptions
 from molecule_core.agent.bridges.sessions import (
@@ -182,6 +183,29 @@ async def test_a_turn_that_was_cut_is_asked_for_its_answer_in_its_session(bench:
     assert (found.kind, bench.session) == ("answered", session)
     assert found.text.startswith("so: Your last turn about the message below was interrupted.")
     assert len((bench.folder / session).read_text().split()) == 2
+
+
+@requirement("G17", "G20")
+async def test_conversations_whose_programs_died_together_go_on(bench: Bench) -> None:
+    names = ("person", "peer_1", "peer_2")
+
+    async def say(name: str, text: str, session_id: str = "") -> tuple[str, str]:
+        events = Events()
+        turn = replace(bench.turn(f"say {text}"), conversation=name, session_id=session_id)
+        end = await bounded(bench.driver.run_turn(turn, events))
+        return end.text, (*events.sessions, session_id)[0]
+
+    begun = {name: (await say(name, "one"))[1] for name in names}
+    sessions = list(bench.driver._sessions.values())
+    for session in sessions:
+        session._process.kill()
+
+    async def are_dead() -> bool:
+        return not any(session.is_alive for session in sessions)
+
+    await eventually(are_dead, bool)
+    said = await asyncio.gather(*(say(name, "two", begun[name]) for name in names))
+    assert said == [("so: say two", begun[name]) for name in names]
 
 
 @requirement("G17")

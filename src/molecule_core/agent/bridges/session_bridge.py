@@ -281,8 +281,14 @@ class SessionBridge:
                 return TurnEnd(kind="failed", reason=str(error))
             except DriverDied as error:
                 _log.warning("message %s, turn %s: %s", turn.activity_id, turn.run, error)
-                self._reporter.add_outcome(_interrupted(turn, str(error)))
-                running.turn = self._begin_turn(entry, conversation)
+                reason = str(error)
+            except OSError:
+                raise
+            except Exception as error:  # a defect in the driver of one conversation must not silence the others
+                _log.exception("message %s, turn %s: the bridge failed", turn.activity_id, turn.run)
+                reason = f"the bridge failed: {type(error).__name__}"
+            self._reporter.add_outcome(_interrupted(turn, reason))
+            running.turn = self._begin_turn(entry, conversation)
 
     async def _drive(self, turn: Turn, message_text: str, live: ReportedTurn) -> TurnEnd:
         """Run one try of a turn, stopped by a person or after its time. Raises DriverDied, ProgramNotStartedError."""

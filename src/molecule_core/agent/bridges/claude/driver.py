@@ -156,7 +156,8 @@ class ClaudeDriver:
             await sleep(self._clock, self._settings.idle_seconds / 4)
             now = self._clock.monotonic()
             for conversation, session in list(self._sessions.items()):
-                if not session.is_busy and now - session.last_used >= self._settings.idle_seconds:
+                is_idle = not session.is_busy and now - session.last_used >= self._settings.idle_seconds
+                if is_idle and self._sessions.get(conversation) is session:
                     del self._sessions[conversation]
                     await self._end(conversation, session)
 
@@ -188,8 +189,11 @@ class ClaudeDriver:
 
     async def _make_room(self, conversation: str) -> None:
         """End the processes of dead sessions, and of the longest idle one if there are as many as allowed."""
-        for each in [name for name, session in self._sessions.items() if not session.is_alive]:
-            await self._end(each, self._sessions.pop(each))
+        for name, session in list(self._sessions.items()):
+            # Meanwhile a turn of that conversation may have ended it too, and begun another one.
+            if not session.is_alive and self._sessions.get(name) is session:
+                del self._sessions[name]
+                await self._end(name, session)
         idle = [name for name, session in self._sessions.items() if not session.is_busy and name != conversation]
         if len(self._sessions) >= self._settings.sessions and idle:
             oldest = min(idle, key=lambda name: self._sessions[name].last_used)
