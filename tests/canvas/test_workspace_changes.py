@@ -2,12 +2,14 @@
 
 import pytest
 from playwright.async_api import Dialog as BrowserDialog
-from playwright.async_api import Locator, Page
+from playwright.async_api import FloatRect, Locator, Page
 
 from testing.canvas.company import Stage
 from testing.canvas.page_user import Desk
 from tests.canvas.expectations import expect
 from tests.requirements import requirement
+
+_CAMERA = "() => document.querySelector('[data-id]').parentElement.style.transform"
 
 
 async def parent_of(stage: Stage, name: str) -> str | None:
@@ -46,6 +48,21 @@ def card(page: Page, stage: Stage, name: str) -> Locator:
     return page.locator(f"[data-id='{stage.seats[name].id}']")
 
 
+async def editing(desk: Desk) -> Page:
+    """The organisation, while it is edited."""
+    page = await desk.open()
+    await page.get_by_role("button", name="Edit org").click()
+    return page
+
+
+async def drag(page: Page, box: FloatRect, right: float, down: float) -> None:
+    """Drag from near the upper left corner of a box."""
+    await page.mouse.move(box["x"] + 5, box["y"] + 5)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 5 + right, box["y"] + 5 + down, steps=4)
+    await page.mouse.up()
+
+
 @requirement("C52", "M4")
 async def test_an_agent_is_moved_by_menu_with_all_below_it_and_the_move_is_taken_back(desk: Desk) -> None:
     stage = desk.stage
@@ -71,7 +88,7 @@ async def test_an_agent_is_moved_by_menu_with_all_below_it_and_the_move_is_taken
 @requirement("C52", "M4")
 async def test_an_agent_is_moved_by_drag_which_asks_once(desk: Desk) -> None:
     stage = desk.stage
-    page = await desk.open()
+    page = await editing(desk)
     await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
     dialog = page.get_by_role("dialog", name="Move Writer")
     await expect(dialog).to_contain_text("Writer will report to Quality.")
@@ -84,7 +101,7 @@ async def test_an_agent_is_moved_by_drag_which_asks_once(desk: Desk) -> None:
 @requirement("C52")
 async def test_a_drag_into_the_own_team_is_refused_in_words(desk: Desk) -> None:
     stage = desk.stage
-    page = await desk.open()
+    page = await editing(desk)
     await card(page, stage, "Support").drag_to(card(page, stage, "Night shift"))
     dialog = page.get_by_role("dialog", name="Move Support")
     await expect(dialog.get_by_role("alert")).to_have_text("Support cannot report to Night shift, which is below it.")
@@ -95,18 +112,47 @@ async def test_a_drag_into_the_own_team_is_refused_in_words(desk: Desk) -> None:
 
 @requirement("C52")
 async def test_a_click_on_a_card_still_opens_it_and_a_drag_on_the_ground_still_moves_the_map(desk: Desk) -> None:
-    page = await desk.open()
-    layer = card(page, desk.stage, "Writer").locator("..")
-    before = await layer.get_attribute("style")
+    page = await editing(desk)
+    camera = await page.evaluate(_CAMERA)
     box = await page.get_by_role("group", name="Map of the organisation").bounding_box()
     assert box is not None
-    await page.mouse.move(box["x"] + 5, box["y"] + 5)
-    await page.mouse.down()
-    await page.mouse.move(box["x"] + 60, box["y"] + 40, steps=4)
-    await page.mouse.up()
-    assert await layer.get_attribute("style") != before
+    await drag(page, box, 60, 40)
+    assert await page.evaluate(_CAMERA) != camera
     await card(page, desk.stage, "Writer").click()
     await expect(page.get_by_role("complementary", name="Writer")).to_be_visible()
+
+
+@requirement("C52")
+async def test_a_drag_that_begins_on_a_card_pans_the_map_unless_the_org_is_edited(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open()
+    camera = await page.evaluate(_CAMERA)
+    await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
+    assert await page.evaluate(_CAMERA) != camera
+    await expect(page.get_by_role("complementary")).to_have_count(0)
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.get_by_role("button", name="Fit to screen").click()
+    await page.get_by_role("button", name="Edit org").click()
+    await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
+    await expect(page.get_by_role("dialog", name="Move Writer")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Edit org").click()
+    await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@requirement("C52")
+async def test_a_drop_on_the_own_parent_or_team_does_nothing(desk: Desk) -> None:
+    stage = desk.stage
+    page = await editing(desk)
+    for name, place in (("Writer", "Research"), ("Support", "Lead")):
+        await card(page, stage, name).drag_to(card(page, stage, place))
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+    box = await card(page, stage, "Writer").bounding_box()
+    assert box is not None
+    await drag(page, box, 12, 9)  # within its own card and team
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.get_by_role("complementary")).to_have_count(0)
 
 
 @requirement("C58", "M4")
@@ -203,5 +249,6 @@ async def test_who_may_only_look_is_offered_no_change(desk: Desk) -> None:
     page = await desk.enter(await desk.context(), path, await desk.stage.link_for("viewer"))
     await page.get_by_role("complementary").get_by_text("Workspace ID").wait_for()
     assert await page.get_by_role("button", name="Pause").count() == 0
+    assert await page.get_by_role("button", name="Edit org").count() == 0
     await card(page, desk.stage, "Writer").drag_to(card(page, desk.stage, "Quality"))
     assert await page.get_by_role("dialog").count() == 0

@@ -4,7 +4,7 @@
 
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { useSession } from "../core/app";
-import { IconButton } from "../ui/Button";
+import { Button, IconButton } from "../ui/Button";
 import { childrenOf } from "../core/state/tree";
 import { fit, pan, show, isSameCamera, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
@@ -49,6 +49,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
   const zoomText = useRef<HTMLSpanElement>(null);
   const size = useRef<Size>({ w: 0, h: 0 });
   const [packed, packAnew] = useReducer((turn: number) => turn + 1, 0);
+  const [editing, setEditing] = useState(false);
   const hint = useId();
 
   const layout = useLayoutOf(org, memory, packed);
@@ -130,7 +131,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     return element === null ? undefined : listen({ element, change, fit: fitAll, middle });
   }, [change, fitAll, middle]);
 
-  const carried = useDragging({ stage, layout, memory, onDrop });
+  const carried = useDragging({ stage, layout, memory, enabled: editing, onDrop });
 
   const click = (event: React.MouseEvent): void => {
     const target = event.target instanceof Element ? event.target : null;
@@ -155,6 +156,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
         role="group"
         aria-label="Map of the organisation"
         aria-describedby={hint}
+        data-editing={editing || undefined}
         tabIndex={0}
         onClick={click}
       >
@@ -168,6 +170,14 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
       <p id={hint} className="visually-hidden">
         Arrow keys pan the map, plus and minus zoom, and 0 fits everything. The agent list has the same content as text.
       </p>
+      {session.canSend && (
+        <div className={css.editing}>
+          <p role="status">{editing && "Drag an agent onto its new parent."}</p>
+          <Button aria-pressed={editing} onClick={() => setEditing(!editing)}>
+            Edit org
+          </Button>
+        </div>
+      )}
       <div className={css.controls} role="group" aria-label="Map controls">
         <IconButton icon="minus" label="Zoom out" onClick={() => change((camera) => zoomAt(camera, middle(), 1 / ZOOM_STEP))} />
         <span ref={zoomText} className={css.zoom} aria-live="off" />

@@ -16,12 +16,19 @@ function pointOf(box: { x: number; y: number } | undefined, dx = 4, dy = 4): { x
 }
 
 test("a drop on a card means that agent, on a frame the lead of the innermost team, beside all nobody", () => {
-  const at = (point: { x: number; y: number }, carried = "a"): string | null => dropTarget(LAYOUT, CAMERA, point, carried);
+  const at = (point: { x: number; y: number }, id = "a"): string | null => dropTarget(LAYOUT, CAMERA, point, { id, parentId: TREE.parent.get(id) ?? null });
   expect(at(pointOf(LAYOUT.cards.get("b")))).toBe("b");
   expect(at(pointOf(LAYOUT.frames.get("team")))).toBe("team");
-  expect(at(pointOf(LAYOUT.frames.get("lead")))).toBe("lead");
+  expect(at(pointOf(LAYOUT.frames.get("lead")), "b")).toBe("lead");
   expect(at({ x: -500, y: -500 })).toBeNull();
-  expect(at(pointOf(LAYOUT.cards.get("b")), "b")).toBe("team");
+});
+
+test("a drop on the own parent, in its team, or on the own team means nothing", () => {
+  const at = (point: { x: number; y: number }, id: string): string | null => dropTarget(LAYOUT, CAMERA, point, { id, parentId: TREE.parent.get(id) ?? null });
+  expect(at(pointOf(LAYOUT.frames.get("lead")), "a")).toBeNull();
+  expect(at(pointOf(LAYOUT.cards.get("lead")), "a")).toBeNull();
+  expect(at(pointOf(LAYOUT.cards.get("b")), "b")).toBeNull();
+  expect(at(pointOf(LAYOUT.frames.get("team")), "team")).toBeNull();
 });
 
 function scene(): { element: HTMLElement; card: HTMLElement; shown: unknown[]; dropped: string[][]; stop: () => void } {

@@ -1,4 +1,5 @@
-/** Drag a card to another team with the mouse or a pen. Touch pans the map; touch and keyboard use the menu instead. */
+/** Drag a card to another team with the mouse or a pen, while the organisation is edited: otherwise a drag pans the map, on
+ * a card too. Touch always pans; touch and keyboard use the menu instead. */
 
 import type { Camera } from "./camera";
 import type { Layout } from "./layout";
@@ -12,8 +13,13 @@ export interface Point {
 }
 
 /** The agent that would become the parent of a card dropped at a point: the agent whose card is there, otherwise the lead of
- * the innermost team. Null: none. */
-export function dropTarget(layout: Layout, camera: Camera, point: Point, carried: string): string | null {
+ * the innermost team. Null: none, or nothing would change. */
+export function dropTarget(layout: Layout, camera: Camera, point: Point, carried: { id: string; parentId: string | null }): string | null {
+  const found = agentAt(layout, camera, point, carried.id);
+  return found === carried.id || found === carried.parentId ? null : found;
+}
+
+function agentAt(layout: Layout, camera: Camera, point: Point, carried: string): string | null {
   const spot = { x: (point.x - camera.x) / camera.zoom, y: (point.y - camera.y) / camera.zoom, w: 0, h: 0 };
   for (const [id, box] of layout.cards) if (id !== carried && overlap(spot, box)) return id;
   let found: string | null = null;

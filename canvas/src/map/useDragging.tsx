@@ -1,7 +1,7 @@
 /** Move agents by dragging cards: shows the target while dragging, and reports the drop. */
 
 import { useEffect, useRef, type ReactNode, type RefObject } from "react";
-import { useData, useSession } from "../core/app";
+import { useData } from "../core/app";
 import type { Camera } from "./camera";
 import { dragCards, dropTarget } from "./dragging";
 import type { Layout } from "./layout";
@@ -11,12 +11,12 @@ interface DragInput {
   stage: RefObject<HTMLDivElement | null>;
   layout: Layout;
   memory: { camera: Camera | null };
+  enabled: boolean;
   onDrop: (id: string, target: string) => void;
 }
 
 /** Returns the overlay of the dragged card. */
-export function useDragging({ stage, layout, memory, onDrop }: DragInput): ReactNode {
-  const { canSend } = useSession();
+export function useDragging({ stage, layout, memory, enabled, onDrop }: DragInput): ReactNode {
   const ghost = useRef<HTMLDivElement>(null);
   const latest = useRef(layout);
   latest.current = layout;
@@ -27,10 +27,13 @@ export function useDragging({ stage, layout, memory, onDrop }: DragInput): React
   latestNames.current = names;
   useEffect(() => {
     const element = stage.current;
-    if (element === null || !canSend) return undefined;
+    if (element === null || !enabled) return undefined;
     return dragCards({
       element,
-      targetAt: (point, carried) => (memory.camera === null ? null : dropTarget(latest.current, memory.camera, point, carried)),
+      targetAt: (point, carried) => {
+        const parentId = latestNames.current.get(carried)?.parentId ?? null;
+        return memory.camera === null ? null : dropTarget(latest.current, memory.camera, point, { id: carried, parentId });
+      },
       show: (carry) => {
         if (ghost.current === null) return;
         ghost.current.hidden = carry === null;
@@ -41,6 +44,6 @@ export function useDragging({ stage, layout, memory, onDrop }: DragInput): React
       },
       drop: (id, target) => latestDrop.current(id, target),
     });
-  }, [stage, memory, canSend]);
+  }, [stage, memory, enabled]);
   return <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />;
 }
