@@ -162,6 +162,12 @@ async def show_work(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("region", name="Answer").get_by_role("table")).to_be_visible()
 
 
+async def show_trace(page: Page, stage: Stage) -> None:
+    await show_work(page, stage)
+    await page.get_by_role("link", name="Show the whole request").click()
+    await expect(page.get_by_role("region", name="Events").get_by_role("listitem").first).to_be_visible()
+
+
 async def show_inbox(page: Page, stage: Stage) -> None:
     await go(page, stage, "inbox?kind=approval&state=waiting")
     await expect(page.get_by_role("checkbox").first).to_be_visible()
@@ -364,6 +370,7 @@ VIEWS: dict[str, View] = {
     "work in a chat": show_work_in_chat,
     "organisation with work": show_work_beside,
     "work": show_work,
+    "trace": show_trace,
     "inbox": show_inbox,
     "request": show_request,
     "edited request": show_edited_request,

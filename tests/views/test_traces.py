@@ -7,6 +7,7 @@ import pytest
 from molecule_core.client.api import ApiClient, ApiError
 from testing.message_chains import speak, take
 from testing.running_server import Running, Seat
+from tests.requirements import requirement
 
 
 class Org(NamedTuple):
@@ -58,6 +59,7 @@ def lines(trace: Any) -> list[tuple[str | None, str, str]]:
     return [(each["source_name"], each["workspace_name"], each["summary"]) for each in trace["messages"]]
 
 
+@requirement("CT1")
 async def test_a_trace_holds_messages_trees_approvals_and_turns_of_one_request(org: Org) -> None:
     asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
     await take(org.lead)
@@ -98,6 +100,7 @@ async def test_a_trace_holds_messages_trees_approvals_and_turns_of_one_request(o
     assert lines(ended)[-1] == ("Lead", "Lead", "Shipped")
 
 
+@requirement("CT1")
 async def test_each_message_and_delegation_leads_to_the_trace_of_its_request(org: Org) -> None:
     asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
     await take(org.lead)
@@ -106,6 +109,7 @@ async def test_each_message_and_delegation_leads_to_the_trace_of_its_request(org
     assert [(await org.trace(each))["root_id"] for each in (asked, build, check)] == [asked, asked, asked]
 
 
+@requirement("CT1")
 async def test_another_request_to_the_same_agents_is_not_part_of_the_trace(org: Org) -> None:
     first = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
     await take(org.lead)
@@ -120,6 +124,7 @@ async def test_another_request_to_the_same_agents_is_not_part_of_the_trace(org: 
     assert [node["summary"] for node in (await org.trace(second))["delegations"]] == ["Count them"]
 
 
+@requirement("CT1")
 async def test_a_message_of_another_organisation_reads_as_unknown(org: Org, server: Running) -> None:
     asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
     other_id = await server.org("Other")

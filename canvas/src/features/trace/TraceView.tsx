@@ -73,18 +73,18 @@ const STATES: Readonly<Record<RequestState, string>> = { open: "No answer yet", 
 function Header({ trace }: { trace: TraceDetail }) {
   const [first] = trace.messages;
   const taken = secondsTaken(trace);
-  const counts = [
-    plural(trace.messages.length, "message"),
-    plural(trace.delegations.reduce((sum, each) => sum + each.subtree.nodes, 0), "delegation"),
-    plural(trace.approvals.length, "approval"),
-    plural(trace.turns.length, "reported turn"),
-    usageText(trace.usage),
+  const counted: [number, string][] = [
+    [trace.messages.length, "message"],
+    [trace.delegations.reduce((sum, each) => sum + each.subtree.nodes, 0), "delegation"],
+    [trace.approvals.length, "approval"],
+    [trace.turns.length, "reported turn"],
   ];
+  const counts = [...counted.filter(([count]) => count > 0).map(([count, noun]) => plural(count, noun)), usageText(trace.usage)];
   if (first === undefined) return null;
   return (
     <article className={css.head} aria-label="Request">
       <h2 className={css.title}>
-        <Party id={first.source_id} name={first.source_name} /> to <Party id={first.workspace_id} name={first.workspace_name} />
+        <Party id={first.source_id} name={first.source_name} /> asked <Party id={first.workspace_id} name={first.workspace_name} />
       </h2>
       <p className={css.words} dir="auto">
         {plainLine(first.summary ?? "")}
