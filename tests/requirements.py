@@ -131,7 +131,8 @@ NOW = {
     "C12": "Every standing is told by glyph and word, also where the colours are not ours (canvas R12).",
     "C50": "One agent more or less moves its own team only, and the window stays (canvas R50).",
     "C27": "Pause and resume do what they say and show it at once (canvas R27, as far as there is something to stop).",
-    "C52": "An agent is moved by menu, and by drag while the org is edited; a circle is refused in words; a move can be undone (canvas R52).",
+    "C52": "An agent is moved by menu, and by drag while the org is edited; a circle is refused in words; a move can "
+    "be undone (canvas R52).",
     "C56": "The outline is a tree: roles, levels, arrows, letters, in step with the map (canvas R56).",
     "C57": "An empty organisation offers three ways to start; each other empty view has its words (canvas R57).",
     "C58": "Removing a team lists who goes and needs the typed name (canvas R58).",
