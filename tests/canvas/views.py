@@ -162,6 +162,11 @@ async def show_work(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("region", name="Answer").get_by_role("table")).to_be_visible()
 
 
+async def show_all_work(page: Page, stage: Stage) -> None:
+    await go(page, stage, "work?state=all")
+    await expect(page.get_by_role("list", name="Tasks").get_by_role("listitem").first).to_be_visible()
+
+
 async def show_trace(page: Page, stage: Stage) -> None:
     await show_work(page, stage)
     await page.get_by_role("link", name="Show the whole request").click()
@@ -370,6 +375,7 @@ VIEWS: dict[str, View] = {
     "work in a chat": show_work_in_chat,
     "organisation with work": show_work_beside,
     "work": show_work,
+    "all work": show_all_work,
     "trace": show_trace,
     "inbox": show_inbox,
     "request": show_request,

@@ -11,11 +11,15 @@ export type Panel = "chat" | "work" | "threads" | "prompt" | "about";
 /** Tabs of the thread view. */
 export type ThreadTab = "said" | "tree" | "sight" | "base";
 
+/** Lists of the view of all work. */
+export type WorkList = "open" | "failed" | "completed" | "all";
+
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
   /** `node`: the selected delegation of the tree. */
   | { view: "delegation"; id: string; node: string | null }
+  | { view: "work"; list: WorkList }
   /** `id`: of any message or delegation of the request. */
   | { view: "trace"; id: string }
   /** `open`: the selected approval, and the workspace that requested it. */
@@ -48,6 +52,8 @@ export function parsePlace(path: string, search: string): Place {
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
     case "delegations":
       return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
+    case "work":
+      return { view: "work", list: WORK_LIST_NAMES.find((each) => each === query.get("state")) ?? "open" };
     case "trace":
       return id === undefined ? { view: "unknown", path } : { view: "trace", id };
     case "inbox":
@@ -74,6 +80,7 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
   return { view: "inbox", list, open: id === undefined || workspaceId === null ? null : { id, workspaceId } };
 }
 
+const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
 const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
 const PANELS: readonly string[] = ["chat", "work", "threads", "prompt", "about"] satisfies Panel[];
 
@@ -102,6 +109,8 @@ export function hrefOf(place: Place): string {
     }
     case "delegation":
       return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+    case "work":
+      return `${BASE}/work${search({ state: place.list === "open" ? null : place.list })}`;
     case "trace":
       return `${BASE}/trace/${encodeURIComponent(place.id)}`;
     case "inbox": {

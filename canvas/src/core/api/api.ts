@@ -127,9 +127,11 @@ export class Api {
     return this.request<TraceDetail>("GET", `/orgs/${encodeURIComponent(orgId)}/traces/${encodeURIComponent(id)}`);
   }
 
-  delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {
+  /** The newest delegations, in one state or all, before one of them. */
+  delegations(orgId: string, limit: number, state?: string, before: string | null = null): Promise<DelegationPage> {
     const within = state === undefined ? "" : `&state=${encodeURIComponent(state)}`;
-    return this.request<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
+    const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
+    return this.request<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}${older}`);
   }
 
   /** The newest delegations from or to a workspace. */

@@ -11,7 +11,7 @@ import { ProblemLists } from "./problemLists";
 import { Tabs, type TabMessage } from "../live/tabs";
 import { applyAll } from "../state/apply";
 import { throttledStore } from "../store/throttledStore";
-import { ofHistory, type DelegationStatus } from "../state/delegations";
+import { ofHistory, type Delegation, type DelegationStatus } from "../state/delegations";
 import { readUpTo } from "../state/lines";
 import { NO_LIVE_TURNS, withLiveTurns, type LiveTurns } from "../state/liveTurns";
 import { Drafts } from "./drafts";
@@ -204,6 +204,16 @@ export class SessionController {
   /** Read the delegations from and to an agent. */
   async readDelegationsOf(workspaceId: string): Promise<void> {
     this.mergeDelegations(await this.api.delegationsOf(workspaceId, PAGE));
+  }
+
+  /** Read a page of the organisation's delegations, newest first, in one state or all. */
+  async readWork(state: string | undefined, before: string | null): Promise<{ delegations: readonly Delegation[]; isEnd: boolean }> {
+    const orgId = this.identity.org.id;
+    const { delegations } = await this.api.delegations(orgId, PAGE, state, before);
+    const last = delegations.at(-1);
+    // A page may end early because of its size in bytes.
+    const hasNext = last !== undefined && (delegations.length === PAGE || (await this.api.delegations(orgId, 1, state, last.delegation_id)).delegations.length > 0);
+    return { delegations: delegations.map(ofHistory), isEnd: !hasNext };
   }
 
   /** Read a delegation with its tree. */

@@ -57,6 +57,7 @@ export function SettingsView() {
         </fieldset>
         <Notices />
         <Connect />
+        <Work />
         <Instructions />
         <Person />
         <People />
@@ -114,6 +115,21 @@ function Connect() {
       <p>
         <Link className={css.way} to={{ view: "connect" }}>
           Connect an agent
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+/** As above. */
+function Work() {
+  return (
+    <section className={group.group} aria-labelledby="settings-work">
+      <h3 id="settings-work">Work</h3>
+      <p className={group.hint}>All tasks that agents have delegated: open, failed and done.</p>
+      <p>
+        <Link className={css.way} to={{ view: "work", list: "open" }}>
+          View work
         </Link>
       </p>
     </section>

@@ -146,6 +146,7 @@ function useCommands(): readonly PaletteAction[] {
       goTo("Organisation", ORG),
       goTo("Inbox", INBOX),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
+      goTo("Work", { view: "work", list: "open" }),
       goTo("Problems", { view: "problems" }),
       ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
       goTo("Connect an agent", { view: "connect" }),

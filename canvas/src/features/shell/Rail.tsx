@@ -27,6 +27,7 @@ const ITEMS: readonly Item[] = [
   { to: ORG, icon: "org", label: "Org" },
   { to: INBOX, icon: "inbox", label: "Inbox" },
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
+  { to: { view: "work", list: "open" }, icon: "checks", label: "Work", wide: true },
   { to: { view: "problems" }, icon: "warning", label: "Problems" },
   { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", owners: true, wide: true },
   { to: { view: "connect" }, icon: "connect", label: "Connect", wide: true },

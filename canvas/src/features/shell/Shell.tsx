@@ -34,6 +34,7 @@ const Notifier = lazyPart(() => import("../notifications/Notifier").then((found)
 const ConnectView = lazyPart(() => import("../connect/ConnectView").then((found) => found.ConnectView));
 const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
+const WorkView = lazyPart(() => import("../delegations/WorkView").then((found) => found.WorkView));
 const TraceView = lazyPart(() => import("../trace/TraceView").then((found) => found.TraceView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
@@ -119,6 +120,8 @@ function View() {
       return <ChatsView place={place} />;
     case "delegation":
       return <DelegationView key={place.id} id={place.id} node={place.node} />;
+    case "work":
+      return <WorkView list={place.list} />;
     case "trace":
       return <TraceView key={place.id} id={place.id} />;
     case "inbox":
