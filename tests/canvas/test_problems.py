@@ -161,6 +161,36 @@ async def test_mail_that_nobody_takes_is_seen_until_its_agent_comes_for_it(brows
         await desk.close()
 
 
+@requirement("M22", "M25")
+async def test_an_open_page_lists_unread_mail_when_its_time_passes_without_a_click(
+    browser: Browser, tmp_path: Path
+) -> None:
+    limits = Limits(untaken_seconds=2)
+    async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, limits=limits) as server:
+        desk = Desk(browser, await staged(server))
+        problems, chats = await desk.open("/app/problems"), await desk.open("/app/chat")
+        await expect(problems.get_by_role("heading", name="No problems")).to_be_visible()
+        await expect(chats.get_by_role("region", name="Needs attention")).to_contain_text("all caught up")
+
+        await desk.stage.write("Reader", "Are you there?")
+
+        row = problems.get_by_role("region", name="Unread mail").get_by_role("listitem")
+        await expect(row).to_contain_text("1 message waiting")
+        for page in (problems, chats):
+            await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not picked up")
+            await expect(page.get_by_role("navigation", name="Main").get_by_text("1 open")).to_have_count(1)
+        await desk.close()
+
+
+@requirement("M22", "M25")
+async def test_a_click_on_problems_reads_the_lists_again_while_they_are_shown(desk: Desk) -> None:
+    page = await desk.open("/app/problems")
+    await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    async with page.expect_response("**/untaken"):
+        await page.get_by_role("navigation", name="Main").get_by_role("link", name="Problems").click()
+
+
 @requirement("S20")
 async def test_who_may_only_look_sees_what_is_stuck_and_changes_nothing(desk: Desk) -> None:
     context = await desk.context()

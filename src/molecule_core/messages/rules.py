@@ -425,6 +425,19 @@ def stale_cutoff(workspace: Workspace, heartbeat: Heartbeat, now: int, limits: L
     return now - seconds * SECOND
 
 
+def next_check_seconds(next_due: int | None, now: int, limits: Limits) -> int:
+    """Return after how many seconds a reader of the stale inboxes reads them again.
+
+    `next_due`: time (microseconds) at which the next inbox becomes stale. Mail that arrives after a read becomes stale
+    after `untaken_seconds` or later, so a read at least that often sees each inbox before its time. A twentieth of
+    it is the shortest interval: in a busy organisation an inbox is nearly due at any moment."""
+    longest = limits.untaken_seconds
+    if next_due is None:
+        return longest
+    wait = -((now - next_due) // SECOND)  # rounded up: the inbox must be stale by then
+    return min(max(wait, longest // 20, 1), longest)
+
+
 def offline_since(workspace: Workspace, heartbeat: Heartbeat) -> int | None:
     """Return the last heartbeat (microseconds) of an agent that is silent now; None if it is not, or never sent one."""
     is_silent = workspace.status in (WorkspaceStatus.OFFLINE, WorkspaceStatus.AWAITING_AGENT, WorkspaceStatus.FAILED)

@@ -99,6 +99,25 @@ async def test_the_longest_waiting_stands_first_and_nobody_else_sees_it(world: M
     assert len((await viewer.get(f"/orgs/{await org_of(world)}/untaken"))["untaken"]) == 2
 
 
+@requirement("P4")
+async def test_a_reader_learns_when_the_next_mail_becomes_stale(world: MessageWorld) -> None:
+    async def next_check() -> int:
+        page = await world.person.get(f"/orgs/{await org_of(world)}/untaken")
+        assert page["untaken_seconds"] == UNTAKEN_SECONDS
+        return int(page["next_check_seconds"])
+
+    assert await next_check() == UNTAKEN_SECONDS
+    await world.ask(await world.server.seat("First"), "please")
+    await world.pass_time(100)
+    await world.ask(await world.server.seat("Second"), "please")
+    assert await next_check() == UNTAKEN_SECONDS - 100
+    await world.pass_time(UNTAKEN_SECONDS - 101)
+    assert await next_check() == UNTAKEN_SECONDS // 20
+    await world.pass_time(1)
+    assert [row["workspace_name"] for row in await untaken(world)] == ["First"]
+    assert await next_check() == 100
+
+
 @requirement("P4", "M22")
 @pytest.mark.parametrize("verb", ["pause", "hibernate"])
 async def test_an_agent_that_was_put_aside_and_forgotten_is_told_with_its_mail(world: MessageWorld, verb: str) -> None:

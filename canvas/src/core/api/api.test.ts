@@ -83,11 +83,12 @@ test("the lists of what is stuck are read together, each with whether it goes on
   const { api, fetched } = answering({});
   const row = { workspace_id: "w", workspace_name: "Ops", status: "offline", waiting: 100, more: true, since: "2026-03-01T09:00:00Z" };
   fetched.mockImplementation((path: string) =>
-    Promise.resolve(Response.json(path === "/orgs/o%2F1/untaken" ? { untaken: [row, {}], reached_end: false } : { reached_end: true })),
+    Promise.resolve(Response.json(path === "/orgs/o%2F1/untaken" ? { untaken: [row, {}], reached_end: false, next_check_seconds: 42 } : { reached_end: true })),
   );
   const found = await api.problems("o/1");
   expect(found).toEqual({
     ...NO_PROBLEMS,
+    nextCheckSeconds: 42,
     unclaimed: [{ workspaceId: "w", workspaceName: "Ops", waiting: 100, more: true, since: row.since }],
     moreUnclaimed: true,
   });

@@ -3,7 +3,7 @@
 import { approvalOf, type DecisionInput, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
-import { chainOf, deadLetterOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
+import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
@@ -186,6 +186,7 @@ export class Api {
       deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
+      nextCheckSeconds: number(waiting, "next_check_seconds") ?? NO_PROBLEMS.nextCheckSeconds,
     };
   }
 

@@ -56,7 +56,7 @@ export class SessionController {
   readonly throttledData: Store<State | null> = throttledStore(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
   /** Why the organisation could not be read; null once it was. */
   readonly problem: Store<string | null> = createStore<string | null>(null);
-  /** Problems; read again when an event says that they changed. */
+  /** Problems; read again when an event says that they changed, and after the time that the server names. */
   readonly problemLists: ProblemLists;
   /** Counts changes of the organisation's members. */
   readonly peopleChanges: Store<number> = createStore(0);
@@ -99,6 +99,7 @@ export class SessionController {
     this.seenProblems.reread();
   };
   private readonly flushReadMarks = (): void => this.readMarks.flush();
+  private readonly readDueProblems = (): void => this.problemLists.readIfDue();
 
   constructor({ identity, api, storage, onLogOut, onOther }: SessionOptions) {
     this.identity = identity;
@@ -115,7 +116,12 @@ export class SessionController {
     this.readMarks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.pages = new ChatPages({ api, data: this.data, onRead: (lines) => this.confirmSent(lines) });
     this.missedDelegations = new MissedDelegations(api, identity.org.id, this.data);
-    this.problemLists = new ProblemLists(() => api.problems(identity.org.id), Date.now);
+    this.problemLists = new ProblemLists({
+      load: () => api.problems(identity.org.id),
+      now: Date.now,
+      chance: Math.random,
+      isVisible: () => document.visibilityState === "visible",
+    });
     this.decisions = new UndoableDecisions({ api, orgId: identity.org.id, data: this.data, undo: this.undo });
     this.tabs = new Tabs((message) => this.receiveTabMessage(message, { onLogOut, onOther }));
     this.connection = new Connection({
@@ -135,6 +141,7 @@ export class SessionController {
     window.addEventListener("storage", this.reread);
     window.addEventListener("pagehide", this.flushReadMarks);
     window.addEventListener("pagehide", this.decisions.sendHeld);
+    document.addEventListener("visibilitychange", this.readDueProblems);
     this.connection.start();
     this.tabs.post({ kind: "logged_in", owner: this.owner });
   }
@@ -143,6 +150,7 @@ export class SessionController {
     window.removeEventListener("storage", this.reread);
     window.removeEventListener("pagehide", this.flushReadMarks);
     window.removeEventListener("pagehide", this.decisions.sendHeld);
+    document.removeEventListener("visibilitychange", this.readDueProblems);
     this.connection.stop();
     this.readMarks.stop();
     this.problemLists.stop();

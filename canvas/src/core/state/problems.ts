@@ -71,7 +71,12 @@ export interface Problems {
   /** There are older ones. */
   moreDeadLetters: boolean;
   chains: readonly MessageChain[];
+  /** After this time the lists are read again: no event reports that a message has waited for too long. */
+  nextCheckSeconds: number;
 }
+
+/** Used until the server has named another interval. */
+const CHECK_SECONDS = 600;
 
 export const NO_PROBLEMS: Problems = {
   unanswered: [],
@@ -81,6 +86,7 @@ export const NO_PROBLEMS: Problems = {
   deadLetters: [],
   moreDeadLetters: false,
   chains: [],
+  nextCheckSeconds: CHECK_SECONDS,
 };
 
 /** Events after which the lists are outdated. */

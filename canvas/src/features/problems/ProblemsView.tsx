@@ -25,7 +25,7 @@ export function ProblemsView() {
   const session = useSession();
   const stuck = useStored(session.problemLists.problems);
   const work = useDelegationProblems();
-  useEffect(() => void session.problemLists.read(), [session]); // no event reports that a message has waited too long
+  useEffect(() => void session.problemLists.read(), [session]);
   if (countProblems(stuck) + countDelegationProblems(work) === 0) return <AllClear />;
   return (
     <div className={css.problems}>

@@ -47,7 +47,12 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
       <ul className={css.items}>
         {ITEMS.filter((item) => !item.owners || identity.user.role === "owner").map((item) => (
           <li key={item.label} className={item.label === "Settings" ? css.last : item.wide ? css.wide : undefined}>
-            <Link to={item.to} className={css.item} aria-current={item.to.view === view ? "page" : undefined}>
+            <Link
+              to={item.to}
+              className={css.item}
+              aria-current={item.to.view === view ? "page" : undefined}
+              onClick={item.to.view === "problems" && view === "problems" ? () => void problemLists.read() : undefined}
+            >
               <Icon name={item.icon} size={20} />
               <span>{item.label}</span>
               {item.label === "Inbox" && waiting > 0 && (

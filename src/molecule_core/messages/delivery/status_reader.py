@@ -217,24 +217,36 @@ class DeliveryStatusReader:
         Obligations only start at delivery; this finds undelivered mail. A limited workspace is left out: its mail waits
         until a known time. Each call reads everything anew."""
         workspaces, found = list(self._org.workspaces(org_id)), list[tuple[int, str, StaleInboxRow]]()
+        now = self._clock.now()
+        due_times = [until for each in workspaces if (until := each.limited_until) is not None and each.is_limited(now)]
         for first in range(0, len(workspaces), _INBOX_BATCH):
-            found += await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
+            rows, due_later = await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
+            found += rows
+            due_times += due_later
             await yield_to_others()
-        rows = [row for *_, row in sorted(found, key=lambda each: each[:2])]
-        most = self._limits.untaken_rows
-        return StaleInboxPage(rows[:most], reached_end=len(rows) <= most)
+        listed = [row for *_, row in sorted(found, key=lambda each: each[:2])]
+        most, next_due = self._limits.untaken_rows, min(due_times, default=None)
+        return StaleInboxPage(
+            listed[:most],
+            reached_end=len(listed) <= most,
+            untaken_seconds=self._limits.untaken_seconds,
+            next_check_seconds=rules.next_check_seconds(next_due, self._clock.now(), self._limits),
+        )
 
     async def count_unclaimed(self, workspace_ids: Sequence[str]) -> int:
         """Count the requests of these inboxes that no agent picks up, each inbox up to `unread_count`."""
         workspaces = [found for each in workspace_ids if (found := self._org.workspace(each)) and not found.removed]
         count = 0
         for first in range(0, len(workspaces), _INBOX_BATCH):
-            rows = await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
+            rows, _ = await self._load_stale_inboxes(workspaces[first : first + _INBOX_BATCH])
             count += sum(row.waiting for *_, row in rows)
             await yield_to_others()
         return count
 
-    async def _load_stale_inboxes(self, workspaces: list[Workspace]) -> list[tuple[int, str, StaleInboxRow]]:
+    async def _load_stale_inboxes(
+        self, workspaces: list[Workspace]
+    ) -> tuple[list[tuple[int, str, StaleInboxRow]], list[int]]:
+        """Return the stale inboxes, and the times (microseconds) at which others become stale if nothing changes."""
         now, most = self._clock.now(), self._limits.unread_count
         workspaces = [each for each in workspaces if not each.is_limited(now)]
         before = [
@@ -251,14 +263,16 @@ class DeliveryStatusReader:
             }
             for workspace, at in zip(workspaces, before, strict=True)
         ]
-        rows = list[tuple[int, str, StaleInboxRow]]()
+        rows, due_later = list[tuple[int, str, StaleInboxRow]](), list[int]()
         found = await self._store.rows_of_each("unclaimed_requests", queries)
         for workspace, at, ((count, since),) in zip(workspaces, before, found, strict=True):
-            if since is not None and since <= at:
+            if since is not None and since > at:
+                due_later.append(since + now - at)
+            elif since is not None:
                 counted = min(count, most), count > most
                 identity = workspace.id, workspace.name, workspace.status.value
                 rows.append((since, workspace.id, StaleInboxRow(*identity, *counted, to_rfc3339(since))))
-        return rows
+        return rows, due_later
 
     # -- obligations ---------------------------------------------------------------------------------------------------
 

@@ -79,10 +79,15 @@ class StaleInboxRow(Struct):
 
 
 class StaleInboxPage(Struct):
-    """A page of stale inboxes, the longest waiting first. `reached_end`: there are no more."""
+    """A page of stale inboxes, the longest waiting first. `reached_end`: there are no more.
+
+    `untaken_seconds`: a message is listed after it has waited for this long. No event reports that: a client that shows
+    the page reads it again after `next_check_seconds`."""
 
     untaken: list[StaleInboxRow]
     reached_end: bool
+    untaken_seconds: int
+    next_check_seconds: int
 
 
 class DeadLetterPage(Struct):
