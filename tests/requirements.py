@@ -129,7 +129,8 @@ NOW = {
     "C83": "Persons steer, queue and stop threads from the page; refusals lose no word; viewers cannot drive.",
     "C13": "Who waits for leave is told apart from who works, on the map and in the tree (canvas R13).",
     "C12": "Every standing is told by glyph and word, also where the colours are not ours (canvas R12).",
-    "C50": "One agent more or less moves its own team only, and the window stays (canvas R50).",
+    "C50": "One agent more or less leaves its team in its place and pushes neighbours aside at most; the window stays "
+    "(canvas R50).",
     "C27": "Pause and resume do what they say and show it at once (canvas R27, as far as there is something to stop).",
     "C52": "An agent is moved by menu, and by drag while the org is edited; a circle is refused in words; a move can "
     "be undone (canvas R52).",

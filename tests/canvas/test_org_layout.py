@@ -66,6 +66,42 @@ async def test_the_window_stays_where_the_person_put_it_while_agents_come(desk: 
     assert await page.evaluate(_CAMERA) == camera
 
 
+@requirement("C50", "C52")
+async def test_a_move_pushes_neighbours_aside_and_undo_restores_every_place(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open()
+    await expect(page.locator("[data-id]")).to_have_count(12)
+    ids = {name: seat.id for name, seat in stage.seats.items()}
+    before = await spots(page)
+    for _ in range(2):
+        await page.get_by_role("button", name="Zoom in").click()
+    await page.get_by_role("button", name="Edit org").click()
+    agent, target = (page.locator(f"[data-id='{ids[name]}']") for name in ("Support", "Reader"))
+    await agent.drag_to(target)
+    await page.get_by_role("dialog").get_by_role("button", name="Move", exact=True).click()
+    await expect(page.get_by_role("button", name="Undo")).to_be_visible()
+
+    after = await spots(page)
+    for name in ("Lead", "Research"):  # what grew keeps its corner
+        assert after[ids[name]] == before[ids[name]], name
+    engineering = ("Engineering", "Backend", "Frontend", "Quality")
+    pushes = {
+        tuple(now - then for now, then in zip(after[ids[name]], before[ids[name]], strict=True)) for name in engineering
+    }
+    assert len(pushes) == 1, pushes  # the team beside it moves as a whole, to the right or down
+    assert min(min(push) for push in pushes) >= 0
+    await expect(agent).to_be_in_viewport(ratio=1)
+    stage_box = await page.get_by_role("group", name="Map of the organisation").bounding_box()
+    box = await agent.bounding_box()
+    assert stage_box is not None and box is not None
+    assert stage_box["x"] <= box["x"] and box["x"] + box["width"] <= stage_box["x"] + stage_box["width"]
+    assert stage_box["y"] <= box["y"] and box["y"] + box["height"] <= stage_box["y"] + stage_box["height"]
+
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("button", name="Undo")).to_be_hidden()
+    assert await spots(page) == before
+
+
 @requirement("C84")
 async def test_the_page_marks_in_its_own_timeline_when_the_map_is_drawn(desk: Desk) -> None:
     page = await desk.open()

@@ -11,7 +11,8 @@ import { Card } from "./Card";
 import { BUNDLE_ZOOM, type Edges } from "./edges";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
-import { mapMemory } from "./memory";
+import type { Move } from "../core/session/undo";
+import { mapMemory, type MapMemory } from "./memory";
 import { EdgeLegend, MessageEdges } from "./MessageEdges";
 import type { MapOrg } from "./org";
 import { markFirstDrawn } from "./performanceMark";
@@ -102,6 +103,15 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     draw();
   }, [draw, layout, memory, visible]);
 
+  const { tree } = org;
+  useEffect(() => {
+    let moved = memory.reveal;
+    memory.reveal = null;
+    while (moved !== null && !layout.cards.has(moved)) moved = tree.parent.get(moved) ?? null; // in a collapsed team
+    const box = moved === null ? undefined : layout.cards.get(moved);
+    if (box) change((camera) => show(camera, box, size.current));
+  }, [layout, tree, memory, change]);
+
   const reveal = useCallback((): void => {
     const box = selected === null ? undefined : (layout.cards.get(selected) ?? layout.frames.get(selected));
     if (box) change((camera) => show(camera, box, size.current));
@@ -191,6 +201,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
           label="Tidy up"
           onClick={() => {
             memory.layout = null;
+            memory.beforeMove = null;
             memory.camera = null;
             packAnew();
           }}
@@ -200,13 +211,24 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
   );
 }
 
-function useLayoutOf(org: MapOrg, memory: { layout: Layout | null }, packed: number): Layout {
+function useLayoutOf(org: MapOrg, memory: MapMemory, packed: number): Layout {
   const { tree, folded } = org;
+  const { lastMove } = useSession();
   return useMemo(() => {
-    memory.layout = layOut(tree, folded, memory.layout);
+    memory.layout = layOut(tree, folded, layoutBefore(memory, lastMove.get()));
     return memory.layout;
     // `packed` requests a new layout; the caller has cleared the previous one.
-  }, [tree, folded, memory, packed]);
+  }, [tree, folded, memory, packed, lastMove]);
+}
+
+/** The layout that is changed: the last one, or after an undone move the one before the move. */
+function layoutBefore(memory: MapMemory, move: Move | null): Layout | null {
+  if (move === memory.move || move === null) return memory.layout;
+  const { layout, beforeMove } = memory;
+  memory.move = move;
+  memory.reveal = move.id;
+  memory.beforeMove = move.isBack ? null : layout;
+  return move.isBack ? (beforeMove ?? layout) : layout;
 }
 
 /** A new organisation is kept in view while it grows, until the person moves the map. Any other map stays where it is when

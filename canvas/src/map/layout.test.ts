@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { OrgNode } from "../core/state/model";
-import { buildTree, childrenOf, walk, type Tree } from "../core/state/tree";
+import { buildTree, childrenOf, type Tree } from "../core/state/tree";
 import { layOut, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
@@ -101,7 +101,7 @@ test("a changed name moves nothing", () => {
 /** Three teams below one lead, and a second organisation beside it. */
 const COMPANY = organisation([-1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, -1, 13, 13]);
 
-test("an agent that comes or goes moves only its team and the frames around it", () => {
+test("an agent that comes or goes leaves its team in its place, and pushes others aside at most", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 15 }), fc.integer({ min: 1, max: 12 }), (parent, count) => {
       const nodes = new Map(COMPANY);
@@ -111,40 +111,59 @@ test("an agent that comes or goes moves only its team and the frames around it",
         nodes.set(`new${turn}`, seat(`new${turn}`, `n${parent}`, 100 + turn));
         const tree = buildTree(nodes);
         layout = layOut(tree, NOBODY, before);
-        expectOthersStay(tree, before, layout, `n${parent}`);
+        expectPushedAtMost(tree, before, layout, `n${parent}`);
       }
       const before = layout;
       nodes.delete("new0");
-      const tree = buildTree(nodes);
-      expectOthersStay(tree, before, layOut(tree, NOBODY, before), `n${parent}`);
+      const after = layOut(buildTree(nodes), NOBODY, before);
+      for (const [id, card] of after.cards) if (id !== `n${parent}` || after.frames.has(id)) expect(card, id).toEqual(before.cards.get(id));
     }),
     { numRuns: 40 },
   );
 });
 
-/** Everything outside of the changed team keeps its place; frames around it may move as a whole. */
-function expectOthersStay(tree: Tree, before: Layout, after: Layout, team: string): void {
+/** The changed team and the frames around it keep their corner; what is beside them moves right and down, team by team. */
+function expectPushedAtMost(tree: Tree, before: Layout, after: Layout, team: string): void {
   const chain = new Set<string>();
   for (let id: string | undefined = team; id !== undefined; id = tree.parent.get(id)) chain.add(id);
-  for (const id of walk(tree)) {
-    const moved = [...chain].some((each) => isMoved(before.frames.get(each), after.frames.get(each)) && isBelow(tree, id, each));
-    const becameFrame = chain.has(id) || before.cards.get(id) === undefined;
-    if (!moved && !becameFrame) expect(after.cards.get(id), id).toEqual(before.cards.get(id));
+  for (const id of chain) {
+    const [old, now] = [before.frames.get(id) ?? before.cards.get(id), after.frames.get(id)];
+    expect([now?.x, now?.y], id).toEqual([old?.x, old?.y]);
   }
-  for (const [id, frame] of after.frames) {
-    const moved = [...chain].some((each) => each !== id && isMoved(before.frames.get(each), after.frames.get(each)) && isBelow(tree, id, each));
-    if (!chain.has(id) && !moved) expect(frame, id).toEqual(before.frames.get(id));
+  for (const [id, old] of before.cards) {
+    const now = after.cards.get(id);
+    if (id === team || now === undefined) continue; // its own card is inside of the new frame
+    expect(now.x >= old.x && now.y >= old.y, id).toBe(true);
   }
+  for (const [id, inside] of before.arrangements) if (id !== "" && !chain.has(id)) expect(after.arrangements.get(id), id).toEqual(inside);
 }
 
-function isMoved(before: Box | undefined, after: Box | undefined): boolean {
-  return before !== undefined && after !== undefined && (before.x !== after.x || before.y !== after.y);
-}
+test("one move pushes the neighbours aside, and from the layout before it everything is where it was", () => {
+  fc.assert(
+    fc.property(parents, fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 60 }), (all, from, to) => {
+      const nodes = organisation(all);
+      const before = layOut(buildTree(nodes), NOBODY, null);
+      const [moved, target] = [nodes.get(`n${from % all.length}`), `n${to % all.length}`];
+      if (moved === undefined) throw new Error("no agent");
+      const tree = buildTree(new Map(nodes).set(moved.id, { ...moved, parentId: target }));
+      expectSound(tree, layOut(tree, NOBODY, before));
+      const back = layOut(buildTree(nodes), NOBODY, before);
+      expect(back.cards).toEqual(before.cards);
+      expect(back.frames).toEqual(before.frames);
+    }),
+    { numRuns: 60 },
+  );
+});
 
-function isBelow(tree: Tree, id: string, above: string): boolean {
-  for (let each: string | undefined = id; each !== undefined; each = tree.parent.get(each)) if (each === above) return true;
-  return false;
-}
+test("an agent that gets a first report among thousands is laid out at once", () => {
+  const nodes = organisation(Array.from({ length: 5_000 }, () => -1));
+  const before = layOut(buildTree(nodes), NOBODY, null);
+  const grown = buildTree(new Map(nodes).set("new", seat("new", "n0", 9_000)));
+  const start = performance.now();
+  const after = layOut(grown, NOBODY, before);
+  expect(performance.now() - start).toBeLessThan(1_500); // finds quadratic cost
+  expect(after.frames.size).toBe(1);
+});
 
 test("a large organisation is laid out at once", () => {
   const large = buildTree(organisation(Array.from({ length: 10_000 }, (_, at) => (at === 0 ? -1 : Math.floor((at - 1) / 6)))));

@@ -1,6 +1,6 @@
 /** Positions of all agents and teams. Pure and deterministic; depends on neither names nor states. A team is a frame around
  * its lead's card, its members' cards and the frames of its sub-teams. An existing layout is changed as little as possible:
- * only a team whose frame grew, and the frames around it, may move. */
+ * what was there keeps its place, and a frame that grew pushes its neighbours aside. */
 
 import { childrenOf, type Tree } from "../core/state/tree";
 import { arrange, type Arrangement, type Box, type Item } from "./pack";
@@ -24,7 +24,6 @@ export interface Layout {
 }
 
 const OUTSIDE = "";
-const FRAME_KEY = "frame:";
 
 export function layOut(tree: Tree, collapsed: ReadonlySet<string>, before: Layout | null): Layout {
   const isFrame = (id: string): boolean => !collapsed.has(id) && childrenOf(tree, id).length > 0;
@@ -32,7 +31,7 @@ export function layOut(tree: Tree, collapsed: ReadonlySet<string>, before: Layou
   const arrangements = new Map<string, Arrangement>();
   const itemOf = (id: string): Item => {
     const inside = arrangements.get(id);
-    return inside ? { key: FRAME_KEY + id, ...outer(inside) } : { key: id, ...CARD };
+    return inside ? { key: id, ...outer(inside) } : { key: id, ...CARD };
   };
   for (const id of [...order].reverse()) {
     if (!isFrame(id)) continue;
@@ -64,7 +63,7 @@ function placeAll(order: readonly string[], arrangements: ReadonlyMap<string, Ar
   const place = (holder: string, left: number, top: number, depth: number): void => {
     for (const [key, box] of arrangements.get(holder)?.boxes ?? []) {
       const placed = { ...box, x: left + box.x, y: top + box.y };
-      if (key.startsWith(FRAME_KEY)) frames.set(key.slice(FRAME_KEY.length), { ...placed, depth });
+      if (key !== holder && arrangements.has(key)) frames.set(key, { ...placed, depth });
       else cards.set(key, placed);
     }
   };

@@ -129,28 +129,59 @@ function measured(boxes: ReadonlyMap<string, Box>): Arrangement {
   return { boxes, w, h };
 }
 
-/** Boxes of the same size stay. A box that grew stays if it still fits. The rest takes the first free position: a freed one,
- * the end of the last row, or a new row. */
+/** A known box keeps its corner. One that grew pushes its neighbours to the right and down, no further than it has to. A new
+ * box takes the first free position: a freed one, the end of the last row, or a new row. */
 function adjust(items: readonly Item[], gap: number, before: Arrangement): Arrangement {
-  const boxes = new Map<string, Box>();
-  const homeless: Item[] = [];
-  const changed: Item[] = [];
-  for (const item of items) {
-    const old = before.boxes.get(item.key);
-    if (old === undefined) homeless.push(item);
-    else if (old.w === item.w && old.h === item.h) boxes.set(item.key, old);
-    else changed.push(item);
-  }
-  for (const item of changed) {
-    const old = before.boxes.get(item.key);
-    const grown = old && { ...old, w: item.w, h: item.h };
-    if (grown && isFree(grown, boxes, gap)) boxes.set(item.key, grown);
-    else homeless.push(item);
-  }
+  const boxes = new Map(pushed(items, gap, before.boxes));
   const holes = [...before.boxes].filter(([key]) => !boxes.has(key)).map(([, box]) => box);
   const width = Math.max(before.w, targetWidth(items, gap, ASPECT));
-  for (const item of homeless) boxes.set(item.key, settle(item, boxes, holes, width, gap));
+  for (const item of items) if (!boxes.has(item.key)) boxes.set(item.key, settle(item, boxes, holes, width, gap));
   return measured(boxes);
+}
+
+interface Kept {
+  key: string;
+  old: Box;
+  now: Box;
+}
+
+/** The known boxes with their new sizes. Two boxes stay on the side of each other on which they were, so that none ever
+ * overlaps. */
+function pushed(items: readonly Item[], gap: number, before: ReadonlyMap<string, Box>): [string, Box][] {
+  const kept: Kept[] = [];
+  for (const { key, w, h } of items) {
+    const old = before.get(key);
+    if (old !== undefined) kept.push({ key, old, now: { ...old, w, h } });
+  }
+  if (kept.some(({ old, now }) => now.w > old.w || now.h > old.h)) {
+    push(kept, gap, "x", "w", (one, other) => spaceBeside(one, other, gap) >= spaceBelow(one, other, gap));
+    push(kept, gap, "y", "h", (one, other) => spaceBelow(one, other, gap) > spaceBeside(one, other, gap));
+  }
+  return kept.map(({ key, now }) => [key, now]);
+}
+
+/** Push along one axis all boxes that are kept apart along it. */
+function push(kept: readonly Kept[], gap: number, at: "x" | "y", size: "w" | "h", isApart: (one: Kept, other: Kept) => boolean): void {
+  const movers: Kept[] = [];
+  for (const each of [...kept].sort((one, other) => one.old[at] - other.old[at])) {
+    for (const mover of movers) {
+      const end = mover.now[at] + mover.now[size] + gap;
+      if (end > each.now[at] && mover.old[at] < each.old[at] && isApart(mover, each)) each.now[at] = end;
+    }
+    if (each.now[at] > each.old[at] || each.now[size] > each.old[size]) movers.push(each);
+  }
+}
+
+/** The space between two boxes that were beside each other, once the first of them has its new size. Which axis keeps two
+ * boxes apart depends on their old places alone: it is the one with more space. */
+function spaceBeside(one: Kept, other: Kept, gap: number): number {
+  const [first, second] = one.old.x <= other.old.x ? [one, other] : [other, one];
+  return first.old.x + first.old.w + gap <= second.old.x ? second.old.x - first.old.x - first.now.w : -Infinity;
+}
+
+function spaceBelow(one: Kept, other: Kept, gap: number): number {
+  const [first, second] = one.old.y <= other.old.y ? [one, other] : [other, one];
+  return first.old.y + first.old.h + gap <= second.old.y ? second.old.y - first.old.y - first.now.h : -Infinity;
 }
 
 function settle(item: Item, boxes: ReadonlyMap<string, Box>, holes: readonly Box[], width: number, gap: number): Box {

@@ -26,7 +26,7 @@ import { seenProblemsStore, type SeenProblems } from "./seenProblems";
 import { applySnapshot } from "../state/snapshot";
 import { createStore, type Store } from "../store/store";
 import { Uploads } from "./uploads";
-import type { Undo } from "./undo";
+import type { Move, Undo } from "./undo";
 import { confirmBeforeUnload } from "../store/unsaved";
 import type { KeyValueStorage } from "../store/browserStorage";
 import { withRead, withReply } from "../state/delegationLists";
@@ -74,6 +74,8 @@ export class SessionController {
   /** The token that was issued last, until the person confirms to have it. */
   readonly issuedToken: Store<IssuedToken | null> = createStore<IssuedToken | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
+  /** The last move of an agent on this page. The map restores its places when it is undone. */
+  readonly lastMove: Store<Move | null> = createStore<Move | null>(null);
   /** Counts prompt builds by workspace id; under "" the times at which builds may have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
   readonly decisions: UndoableDecisions;
@@ -294,15 +296,18 @@ export class SessionController {
   async moveWorkspace(id: string, parentId: string | null): Promise<void> {
     const node = this.data.get()?.orgNodes.get(id);
     if (node === undefined) return;
-    await this.setParent(id, node.parentId, parentId);
-    this.undo.set({ text: `${node.name} was moved.`, run: () => this.setParent(id, parentId, node.parentId) });
+    await this.setParent({ id, isBack: false }, node.parentId, parentId);
+    this.undo.set({ text: `${node.name} was moved.`, run: () => this.setParent({ id, isBack: true }, parentId, node.parentId) });
   }
 
-  private async setParent(id: string, from: string | null, to: string | null): Promise<void> {
+  private async setParent(move: Move, from: string | null, to: string | null): Promise<void> {
+    const { id, isBack } = move;
+    this.lastMove.set(move);
     this.data.update((state) => state && withParent(state, id, to));
     try {
       await this.api.changeWorkspace(id, { parent_id: to });
     } catch (error) {
+      this.lastMove.set({ id, isBack: !isBack });
       this.data.update((state) => (state?.orgNodes.get(id)?.parentId === to ? withParent(state, id, from) : state));
       throw error;
     }
