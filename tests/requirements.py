@@ -110,6 +110,8 @@ NOW = {
     "C38": "History pages backwards without a jump; 10,000 messages stay under 300 items (canvas R38).",
     "C84": "The page tells in its own timeline when the map was drawn, for whoever measures it (canvas R84).",
     "C97": "What two agents wrote to each other is read page by page, both ways, by people of the organisation.",
+    "C98": "A person reads the messages of two agents on the page, live, with delegations, approvals and ticks.",
+    "C99": "A stopped chain names its agents, shows its messages and leads to the conversation.",
     "C88": "An agent's answer is on the page within half a second (canvas R88, in part).",
     "C10": "What waits for a person, failed and stuck ones stand in the strip, oldest first; A goes on (canvas R10).",
     "C15": "A notification only after opt-in, of a hidden page, from one tab of several; a click opens it (R15).",

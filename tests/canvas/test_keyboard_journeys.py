@@ -179,7 +179,7 @@ async def test_keys_open_an_agent_read_about_it_and_return_to_its_row(page: Page
     await expect_focus(panel.get_by_role("heading", name="Engineering"))
     await fingers.go_to(panel.get_by_role("tab", name="Chat"))
     await fingers.press("ArrowRight")
-    await expect_focus(panel.get_by_role("tab", name="Delegations"))
+    await expect_focus(panel.get_by_role("tab", name="Messages"))
     await fingers.press("End")
     await expect_focus(panel.get_by_role("tab", name="About"))
     await fingers.use(panel.get_by_role("link", name="Quality"))

@@ -6,7 +6,7 @@ from playwright.async_api import Page, Route
 
 from testing.canvas.company import Stage
 from testing.canvas.page_user import Desk
-from testing.message_chains import frozen_chain
+from testing.message_chains import frozen_chain, speak
 from testing.thread_world import said
 from tests.canvas.approval_actions import ask_leave, say
 from tests.canvas.delegation_actions import answer_work, by_http, take_work
@@ -60,6 +60,17 @@ async def fill(stage: Stage) -> None:
     await fill_work(stage)
     await fill_leave(stage)
     await fill_threads(stage)
+    await fill_peers(stage)
+
+
+async def fill_peers(stage: Stage) -> None:
+    """Gives the company a conversation of two agents with words, a task and a request."""
+    first, second = stage.seats["Support"], stage.seats["First line"]
+    await speak(first, second.id, RICH)
+    await speak(second, first.id, "I will, after this:")
+    await speak(second, first.id, "a short one.")
+    await by_http(stage, "Support", "First line", "Look after the mail")
+    await ask_leave(stage, "First line", "Answer all")
 
 
 async def fill_threads(stage: Stage) -> None:
@@ -171,6 +182,18 @@ async def show_trace(page: Page, stage: Stage) -> None:
     await show_work(page, stage)
     await page.get_by_role("link", name="Show the whole request").click()
     await expect(page.get_by_role("region", name="Events").get_by_role("listitem").first).to_be_visible()
+
+
+async def show_messages_beside(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['Support'].id}&panel=messages")
+    await expect(page.get_by_role("list", name="Agents").get_by_role("link").first).to_be_visible()
+
+
+async def show_peers(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"chat/{stage.seats['Support'].id}?peer={stage.seats['First line'].id}")
+    shown = page.get_by_role("list", name="Messages of Support and First line")
+    await expect(shown.get_by_role("table")).to_be_visible()
+    await expect(shown.locator("[data-approval]")).to_be_visible()
 
 
 async def show_inbox(page: Page, stage: Stage) -> None:
@@ -360,6 +383,8 @@ VIEWS: dict[str, View] = {
     "no such agent": show_no_agent,
     "chats": show_chats,
     "chat": show_chat,
+    "messages of an agent": show_messages_beside,
+    "conversation of two agents": show_peers,
     "problems": show_problems,
     "draft": show_draft,
     "edited draft": show_edited_draft,

@@ -6,7 +6,7 @@ import { createStore, type Store } from "./store/store";
 const BASE = "/app";
 
 /** Tabs of the agent panel in the organisation view. */
-export type Panel = "chat" | "work" | "threads" | "prompt" | "about";
+export type Panel = "chat" | "messages" | "work" | "threads" | "prompt" | "about";
 
 /** Tabs of the thread view. */
 export type ThreadTab = "said" | "tree" | "sight" | "base";
@@ -17,6 +17,8 @@ export type WorkList = "open" | "failed" | "completed" | "all";
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
+  /** What two agents wrote to each other, as part of the chats. */
+  | { view: "peers"; workspaceId: string; peerId: string; messageId: string | null }
   /** `node`: the selected delegation of the tree. */
   | { view: "delegation"; id: string; node: string | null }
   | { view: "work"; list: WorkList }
@@ -48,8 +50,11 @@ export function parsePlace(path: string, search: string): Place {
     case "":
     case "org":
       return orgPlace(query);
-    case "chat":
+    case "chat": {
+      const peerId = query.get("peer");
+      if (id !== undefined && peerId) return { view: "peers", workspaceId: id, peerId, messageId: query.get("m") };
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
+    }
     case "delegations":
       return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
     case "work":
@@ -82,7 +87,7 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
 
 const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
 const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
-const PANELS: readonly string[] = ["chat", "work", "threads", "prompt", "about"] satisfies Panel[];
+const PANELS: readonly string[] = ["chat", "messages", "work", "threads", "prompt", "about"] satisfies Panel[];
 
 function orgPlace(query: URLSearchParams): Place {
   const panel = query.get("panel");
@@ -107,6 +112,8 @@ export function hrefOf(place: Place): string {
       const id = place.workspaceId === null ? "" : `/${encodeURIComponent(place.workspaceId)}`;
       return `${BASE}/chat${id}${search({ m: place.messageId })}`;
     }
+    case "peers":
+      return `${BASE}/chat/${encodeURIComponent(place.workspaceId)}${search({ peer: place.peerId, m: place.messageId })}`;
     case "delegation":
       return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
     case "work":

@@ -13,10 +13,12 @@ interface Props<Name extends string> {
   tabs: readonly Tab<Name>[];
   current: Name;
   onChange: (name: Name) => void;
+  /** For many tabs in a narrow panel. */
+  dense?: boolean;
   children: ReactNode;
 }
 
-export function Tabs<Name extends string>({ label, tabs, current, onChange, children }: Props<Name>) {
+export function Tabs<Name extends string>({ label, tabs, current, onChange, dense = false, children }: Props<Name>) {
   const id = useId();
   const onKey = (event: KeyboardEvent<HTMLDivElement>): void => {
     const at = tabs.findIndex((tab) => tab.name === current);
@@ -29,7 +31,7 @@ export function Tabs<Name extends string>({ label, tabs, current, onChange, chil
   };
   return (
     <>
-      <div role="tablist" aria-label={label} className={css.tabs} onKeyDown={onKey}>
+      <div role="tablist" aria-label={label} className={dense ? `${css.tabs} ${css.dense}` : css.tabs} onKeyDown={onKey}>
         {tabs.map((tab) => (
           <button
             key={tab.name}

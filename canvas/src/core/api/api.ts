@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ConnectPage, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
+import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -116,6 +116,17 @@ export class Api {
   timeline(workspaceId: string, limit: number, before?: number): Promise<TimelinePage> {
     const older = before === undefined ? "" : `&before=${before}`;
     return this.request<TimelinePage>("GET", `${workspacePath(workspaceId)}/timeline?limit=${limit}${older}`);
+  }
+
+  /** The agents that exchanged messages with an agent, newest first. `before`: id of one of them. */
+  peers(workspaceId: string, before?: string): Promise<ConversationPeers> {
+    return this.request<ConversationPeers>("GET", `${workspacePath(workspaceId)}/conversations${before === undefined ? "" : `?before=${encodeURIComponent(before)}`}`);
+  }
+
+  /** What two agents wrote to each other, newest page first. `before`: id of an item. */
+  conversation(workspaceId: string, peerId: string, limit: number, before?: string): Promise<ConversationPage> {
+    const older = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
+    return this.request<ConversationPage>("GET", `${workspacePath(workspaceId)}/conversations/${encodeURIComponent(peerId)}?limit=${limit}${older}`);
   }
 
   delegation(id: string): Promise<DelegationDetail> {
@@ -240,6 +251,11 @@ export class Api {
 
   discard({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
     return this.request("DELETE", deadLetter(workspaceId, activityId), {});
+  }
+
+  /** The messages of a chain after number `after`. */
+  chainMessages(orgId: string, { rootId }: MessageChain, after: number): Promise<ChainDetail> {
+    return this.request<ChainDetail>("GET", `${chain(orgId, rootId)}${after > 0 ? `?after=${after}` : ""}`);
   }
 
   release(orgId: string, { rootId }: MessageChain): Promise<unknown> {

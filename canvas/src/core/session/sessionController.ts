@@ -20,6 +20,7 @@ import { foldsStore, type Folds } from "./folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "../state/model";
 import { ChosenFiles } from "./chosenFiles";
 import { Outbox, type MessageTiming, type SendResult, type UnsentMessage } from "./outbox";
+import { isPeerEvent } from "../state/peerMessages";
 import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
 import { seenProblemsStore, type SeenProblems } from "./seenProblems";
@@ -66,6 +67,8 @@ export class SessionController {
   readonly templateChanges: Store<number> = createStore(0);
   /** The last events about threads; empty: some may have been missed. Views of threads read and keep what they show. */
   readonly threadEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
+  /** The last events about messages between agents; empty: some may have been missed. Views keep what they show. */
+  readonly peerEvents: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
   /** What agents do in turns at the moment. */
   readonly liveTurns: Store<LiveTurns> = createStore<LiveTurns>(NO_LIVE_TURNS);
   private readonly endedTurns = new EndedTurns(this.liveTurns);
@@ -256,7 +259,8 @@ export class SessionController {
     return (await this.api.retry(work)).delegation_id;
   }
 
-  private mergeDelegations(items: readonly DelegationItem[]): void {
+  /** Keep delegations that were read, within the bound of the state. */
+  mergeDelegations(items: readonly DelegationItem[]): void {
     this.data.update((state) => state && withRead(state, items.map(ofHistory)));
   }
 
@@ -323,6 +327,7 @@ export class SessionController {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
     this.threadEvents.set([]);
+    this.peerEvents.set([]);
     this.liveTurns.set(NO_LIVE_TURNS); // the server sends those that still run
     void this.outbox.retryDisconnected((entry) => this.uploads.missing(entry).length === 0);
     void this.problemLists.read();
@@ -368,6 +373,8 @@ export class SessionController {
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
     if (threads.length > 0) this.threadEvents.set(threads);
+    const peers = frames.filter(isPeerEvent);
+    if (peers.length > 0) this.peerEvents.set(peers);
     if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
   }
 

@@ -100,7 +100,7 @@ function isText(value: string | null): value is string {
   return value !== null;
 }
 
-function attachment(value: unknown): Attachment {
+export function attachment(value: unknown): Attachment {
   const type = text(value, "mime_type") ?? text(value, "mimeType");
   return { name: text(value, "name") ?? "file", size: number(value, "size"), uri: text(value, "uri"), type };
 }

@@ -52,7 +52,9 @@ export interface DeadLetter {
 
 export interface MessageChain {
   rootId: string;
+  /** The agent whose message exceeded the limit. */
   workspaceId: string | null;
+  workspaceName: string | null;
   reason: string;
   frozenAt: string;
   hops: number;
@@ -167,6 +169,7 @@ export function chainOf(row: unknown): MessageChain | null {
   return {
     rootId,
     workspaceId: text(row, "workspace_id"),
+    workspaceName: text(row, "workspace_name"),
     reason: text(row, "reason") ?? "",
     frozenAt,
     hops: number(row, "hops") ?? 0,

@@ -1,6 +1,6 @@
 /** The chat with one agent: messages, messages in delivery, and the input. */
 
-import { Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { lazyPart } from "../../ui/lazyPart";
@@ -11,7 +11,7 @@ import { approvalsByWorkspace, placedWithin, type PlacedApproval } from "../../c
 import { isEnded } from "../../core/state/liveTurns";
 import { choicesOf, conversationItems } from "./conversationItems";
 import { waitReason } from "../../core/state/delivery";
-import { EMPTY_CHAT, type Chat } from "../../core/state/model";
+import { EMPTY_CHAT, type Chat, type Line } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
 import { RETRY_MS } from "../../core/session/problemLists";
 import { Composer } from "./Composer";
@@ -21,7 +21,7 @@ import { useLiveTurns } from "../liveTurns/useLiveTurns";
 import { LiveTurnItem } from "./LiveTurnItem";
 import { MessageItem } from "./MessageItem";
 import { useNewestPage, useRetriedRead, type RetriedRead } from "../../core/session/useNewestPage";
-import { useTranscript } from "./useTranscript";
+import { useTranscript, type Transcript } from "./useTranscript";
 import { useFileDrop } from "./useFileDrop";
 import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
 
@@ -42,7 +42,8 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const unsent = useMemo(() => entries.filter((each) => each.workspaceId === workspaceId), [entries, workspaceId]);
   const now = useNow();
   const { problem, retry } = useNewestPage(workspaceId, chat.loaded);
-  const transcript = useTranscript({ workspaceId, chat, unsent: unsent.length, messageId });
+  const readOlder = useCallback(() => session.readOlder(workspaceId), [session, workspaceId]);
+  const transcript = useTranscript({ chat, unsent: unsent.length, messageId, readOlder });
   const newAfter = useReadMarks(workspaceId, chat, transcript.following);
   useIncompleteMessages(workspaceId, chat);
   useAnnouncedMessages(workspace?.name ?? "", chat.lines, chat.loaded);
@@ -207,7 +208,7 @@ function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: s
   );
 }
 
-function Top({ transcript, reachedEnd, name }: { transcript: ReturnType<typeof useTranscript>; reachedEnd: boolean; name: string }) {
+export function Top({ transcript, reachedEnd, name }: { transcript: Pick<Transcript<Line>, "hasOlder" | "loadingOlder" | "older" | "olderProblem">; reachedEnd: boolean; name: string }) {
   if (!transcript.hasOlder) return reachedEnd ? <p className={css.begin}>This is the beginning of the chat with {name}.</p> : null;
   return (
     <div className={css.older}>

@@ -2,7 +2,6 @@
  * pixel, whether lines are added below, above, or grow. */
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
-import { useSession } from "../../core/app";
 import { errorText } from "../../core/api/api";
 import type { Chat, Line } from "../../core/state/model";
 import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
@@ -13,17 +12,20 @@ const EDGE_PX = 240;
 /** At most this many pages are read to find a linked message. */
 const MAX_PAGES = 20;
 
-interface Asked {
-  workspaceId: string;
-  chat: Chat;
+/** What is shown of a chat. */
+type ShownChat<L extends Line> = Pick<Chat, "loaded" | "reachedEnd"> & { lines: readonly L[] };
+
+interface Asked<L extends Line> {
+  chat: ShownChat<L>;
   unsent: number;
   messageId: string | null;
+  readOlder: () => Promise<void>;
 }
 
-interface Transcript {
+export interface Transcript<L extends Line> {
   scroller: RefObject<HTMLDivElement | null>;
   list: RefObject<HTMLOListElement | null>;
-  lines: readonly Line[];
+  lines: readonly L[];
   atEnd: boolean;
   following: boolean;
   newer: number;
@@ -36,13 +38,13 @@ interface Transcript {
   onKeyDown: (event: KeyboardEvent) => void;
 }
 
-export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): Transcript {
+export function useTranscript<L extends Line>({ chat, unsent, messageId, readOlder: readOlderPage }: Asked<L>): Transcript<L> {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const [span, setSpan] = useState<LineWindow>(FOLLOWING);
   const [following, setFollowing] = useState(messageId === null);
   const [leftAt, setLeftAt] = useState(Number.MAX_SAFE_INTEGER);
-  const { older: readOlder, loading, problem } = useOlder(workspaceId);
+  const { older: readOlder, loading, problem } = useOlder(readOlderPage);
   const all = chat.lines;
   const { from, to } = rangeOf(span, all);
   const lines = useMemo(() => all.slice(from, to), [all, from, to]);
@@ -88,7 +90,7 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     if (more && !following && (scroller.current?.scrollTop ?? EDGE_PX) < EDGE_PX && from > 0) setSpan((now) => showOlder(now, all));
   }, [all, following, from]);
 
-  useLinked({ workspaceId, chat, messageId, list, onFound: (at) => setSpan(centredOn(at, all)), onMissing: toEnd });
+  useLinked({ chat, messageId, list, readOlder: readOlderPage, onFound: (at) => setSpan(centredOn(at, all)), onMissing: toEnd });
 
   return {
     scroller,
@@ -202,32 +204,29 @@ function useTouch(scroller: RefObject<HTMLElement | null>, keep: Keep): void {
   }, [scroller, keep]);
 }
 
-function useOlder(workspaceId: string): { older: () => void; loading: boolean; problem: string | null } {
-  const session = useSession();
+function useOlder(read: () => Promise<void>): { older: () => void; loading: boolean; problem: string | null } {
   const [loading, setLoading] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const older = useCallback((): void => {
     setLoading(true);
-    session
-      .readOlder(workspaceId)
+    read()
       .then(
         () => setProblem(null),
         (error: unknown) => setProblem(errorText(error)),
       )
       .finally(() => setLoading(false));
-  }, [session, workspaceId]);
+  }, [read]);
   return { older, loading, problem };
 }
 
-interface Linked extends Omit<Asked, "unsent"> {
+interface Linked extends Omit<Asked<Line>, "unsent"> {
   list: RefObject<HTMLElement | null>;
   onFound: (at: number) => void;
   onMissing: () => void;
 }
 
 /** Find the message that a link names, page by page, and scroll to it. */
-function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: Linked): void {
-  const session = useSession();
+function useLinked({ chat, messageId, list, readOlder, onFound, onMissing }: Linked): void {
   const done = useRef<string | null>(null);
   const pages = useRef(0);
   const latest = useRef({ onFound, onMissing });
@@ -244,9 +243,9 @@ function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: L
       latest.current.onMissing();
     } else {
       pages.current += 1;
-      session.readOlder(workspaceId).catch(() => latest.current.onMissing());
+      readOlder().catch(() => latest.current.onMissing());
     }
-  }, [session, workspaceId, chat, messageId, list]);
+  }, [readOlder, chat, messageId, list]);
 }
 
 function focusMessage(list: HTMLElement | null, messageId: string): void {

@@ -21,6 +21,7 @@ import css from "./Inspector.module.css";
 import { useAgentStatus } from "../../core/state/useAgentStatus";
 
 const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
+const MessagesTab = lazyPart(() => import("../peers").then((found) => found.MessagesTab));
 const PromptTab = lazyPart(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
 const ThreadsTab = lazyPart(() => import("../threads").then((found) => found.ThreadsTab));
 const DelegationsTab = lazyPart(() => import("./inspectorTabs").then((found) => found.DelegationsTab));
@@ -66,6 +67,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
       ) : (
         <Tabs
           label="Agent"
+          dense
           tabs={[
             {
               name: "chat",
@@ -75,6 +77,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
                 </>
               ),
             },
+            { name: "messages", label: "Messages" },
             {
               name: "work",
               label: (
@@ -92,6 +95,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
         >
           {tab === "chat" && <Conversation workspaceId={workspaceId} />}
           <Suspense fallback={<Notice icon="clock" title="Loading…" />}>
+            {tab === "messages" && <MessagesTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "work" && <DelegationsTab workspaceId={workspaceId} />}
             {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}

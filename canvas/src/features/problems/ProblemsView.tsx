@@ -1,6 +1,6 @@
 /** Problems that wait for a person: unanswered and unclaimed messages, dead letters, and frozen chains. */
 
-import { useEffect, useState, type ReactNode } from "react";
+import { Fragment, useEffect, useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
 import type { SessionController } from "../../core/session/sessionController";
 import { Button } from "../../ui/Button";
@@ -15,7 +15,9 @@ import { useStored } from "../../core/store/store";
 import { countDelegationProblems } from "../../core/state/delegationLists";
 import { clock } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
+import type { ChainMessageRow } from "../../core/wire";
 import { DraftCard } from "../chat/DraftCard";
+import { agentsOf, ChainMessages, useChainMessages, type ChainAgent } from "./ChainMessages";
 import css from "./ProblemsView.module.css";
 import { ActionProblem, useAction, type Action } from "../../ui/useAction";
 import { useDelegationProblems } from "../delegations/useDelegationProblems";
@@ -226,14 +228,28 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
   );
 }
 
+/** Until its messages are read, a chain names the agent that exceeded the limit. */
+function chainAgents({ workspaceId, workspaceName }: MessageChain, messages: readonly ChainMessageRow[]): readonly ChainAgent[] {
+  const agents = agentsOf(messages);
+  return agents.length > 0 || workspaceId === null ? agents : [{ id: workspaceId, name: workspaceName ?? "Removed agent" }];
+}
+
 function ChainRow({ chain }: { chain: MessageChain }) {
   const { api, identity, readProblems } = useProblemActions();
   const action = useAction();
   const org = identity.org.id;
+  const read = useChainMessages(chain);
+  const agents = chainAgents(chain, read.value?.messages ?? []);
   return (
     <li className={css.row}>
       <p className={css.head}>
-        {chain.workspaceId === null ? "Message chain" : <WorkspaceLink id={chain.workspaceId} name="An agent" />}
+        {agents.length === 0 && "Message chain"}
+        {agents.map(({ id, name }, at) => (
+          <Fragment key={id}>
+            {at > 0 && <span>{at === agents.length - 1 ? "and" : ","}</span>}
+            <WorkspaceLink id={id} name={name} />
+          </Fragment>
+        ))}
         <Time at={chain.frozenAt} className={css.time} />
       </p>
       {chain.summary !== "" && (
@@ -242,6 +258,7 @@ function ChainRow({ chain }: { chain: MessageChain }) {
         </p>
       )}
       <p className={css.why}>{chainText(chain)}.</p>
+      <ChainMessages chain={chain} read={read} />
       <Actions action={action}>
         <Button icon="play" disabled={action.busy} onClick={() => action.run(() => api.release(org, chain), "Resumed", readProblems)}>
           Resume

@@ -50,7 +50,7 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
             <Link
               to={item.to}
               className={css.item}
-              aria-current={item.to.view === view ? "page" : undefined}
+              aria-current={item.to.view === (view === "peers" ? "chats" : view) ? "page" : undefined}
               onClick={item.to.view === "problems" && view === "problems" ? () => void problemLists.read() : undefined}
             >
               <Icon name={item.icon} size={20} />

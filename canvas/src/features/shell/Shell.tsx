@@ -28,6 +28,7 @@ import { useAttention } from "../attention/useAttention";
 
 // The first script contains the first view; large and rarely used views are loaded on demand.
 const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const PeersView = lazyPart(() => import("../peers").then((found) => found.PeersView));
 const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
 const ThreadView = lazyPart(() => import("../threads").then((found) => found.ThreadView));
 const Notifier = lazyPart(() => import("../notifications/Notifier").then((found) => found.Notifier));
@@ -118,6 +119,8 @@ function View() {
       return <OrgView place={place} />;
     case "chats":
       return <ChatsView place={place} />;
+    case "peers":
+      return <PeersView place={place} />;
     case "delegation":
       return <DelegationView key={place.id} id={place.id} node={place.node} />;
     case "work":
