@@ -5,8 +5,10 @@ import time
 from playwright.async_api import Page
 
 from testing.canvas.page_user import Desk
+from testing.message_chains import speak
 from tests.canvas.delegation_actions import Begin, answer_work, by_http, take_work
 from tests.canvas.expectations import expect
+from tests.requirements import requirement
 
 SOON_SECONDS = 0.5
 """Whatever the machine does besides, for the best of three."""
@@ -62,3 +64,31 @@ async def test_lines_between_folded_teams_are_one(desk: Desk) -> None:
     await page.locator(f"[data-fold='{stage.seats['Engineering'].id}']").click()
     await expect(page.locator("[data-edge]")).to_have_count(1)
     await expect(page.locator("[data-edge]")).to_have_attribute("data-count", "1")
+
+
+MOTION = "path => getComputedStyle(path).animationName"
+
+
+@requirement("C98")
+async def test_a_message_is_a_dotted_line_for_a_moment_beside_the_tasks(desk: Desk) -> None:
+    stage = desk.stage
+    page = await on_the_map(desk)
+    await page.clock.install()
+    await page.reload()
+    await expect(page.get_by_role("banner")).to_contain_text("Live")
+    await by_http(stage, "Engineering", "Backend", "Dig")
+    await expect(page.locator("[data-edge=waiting]")).to_have_count(1)
+    await expect(page.locator("[data-edge=message]")).to_have_count(0)
+    await speak(stage.seats["Backend"], stage.seats["Frontend"].id, "Where is the spade?")
+    await page.clock.run_for(500)
+    line = page.locator("[data-edge=message] path")
+    await expect(line).to_have_count(1)
+    task = page.locator("[data-edge=waiting] path")
+    assert await line.get_attribute("stroke-dasharray") != await task.get_attribute("stroke-dasharray")
+    assert [await each.evaluate(MOTION) == "none" for each in (line, task)] == [False, True]
+    await page.emulate_media(reduced_motion="reduce")
+    assert await line.evaluate(MOTION) == "none"
+    await expect(page.locator("[data-sample=message]")).to_have_text("messages")
+    await page.clock.run_for(8_000)
+    await expect(page.locator("[data-edge=message]")).to_have_count(0)
+    await expect(task).to_have_count(1)

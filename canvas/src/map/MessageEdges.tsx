@@ -5,7 +5,7 @@ import { DASHES, headOf, type Edges, type EdgeState } from "./edges";
 import css from "./OrgMap.module.css";
 
 const HEAD = 9;
-const WORDS: Readonly<Record<EdgeState, string>> = { waiting: "waiting", working: "working", done: "answered", failed: "failed" };
+const WORDS: Readonly<Record<EdgeState, string>> = { waiting: "waiting", working: "working", done: "answered", failed: "failed", message: "messages" };
 
 export const MessageEdges = memo(function MessageEdges({ edges }: { edges: Edges }) {
   if (edges.shown.length === 0) return null;
@@ -32,9 +32,9 @@ export function EdgeLegend({ edges }: { edges: Edges }) {
   if (present.length === 0) return null;
   return (
     <p className={css.legend}>
-      <span>Tasks:</span>
+      {present[0] !== "message" && <span>Tasks:</span>}
       {present.map((state) => (
-        <span key={state} className={css.sample}>
+        <span key={state} className={css.sample} data-sample={state}>
           <svg className={`${css.edges} ${css[state]}`} width="24" height="10" aria-hidden="true" focusable="false">
             <path d="M1 5H23" strokeDasharray={DASHES[state].join(" ") || undefined} strokeWidth="2" />
           </svg>

@@ -4,8 +4,10 @@ import { expect, test } from "vitest";
 import { mergeDelegation, type Delegation } from "../core/state/delegations";
 import type { OrgNode } from "../core/state/model";
 import { buildTree } from "../core/state/tree";
-import { anyRecent, edgesOf, headOf, MAX_EDGES, type EdgesOf } from "./edges";
+import { anyRecent, edgesOf, headOf, MAX_EDGES, MESSAGE_MS, type EdgesOf } from "./edges";
+import type { EventFrame } from "../core/wire";
 import { layOut } from "./layout";
+import { addPassed } from "./usePassedMessages";
 
 const NOON = Date.parse("2026-03-01T12:00:00Z");
 const seat = (id: string, parentId: string | null): [string, OrgNode] => [id, { id, parentId, name: id, createdAt: "2026-01-01T00:00:00Z" }];
@@ -20,7 +22,7 @@ function given(sourceId: string, targetId: string, part: Partial<Delegation> = {
 function edges(works: readonly Delegation[], part: Partial<EdgesOf> & { folded?: string[] } = {}) {
   const layout = layOut(TREE, new Set(part.folded), null);
   const delegations = new Map(works.map((each) => [each.id, each]));
-  return edgesOf({ delegations, layout, tree: TREE, selected: null, bundled: false, now: NOON, ...part });
+  return edgesOf({ delegations, messages: [], layout, tree: TREE, selected: null, bundled: false, now: NOON, ...part });
 }
 
 const told = (found: ReturnType<typeof edges>): unknown => found.shown.map(({ key, count }) => `${key} ${count}`);
@@ -41,8 +43,8 @@ test("a line goes a minute after the last thing that happened, but those of the 
   expect(told(edges([old, done]))).toEqual([]);
   expect(told(edges([old, done], { selected: "b1" }))).toEqual(["r1 b1 waiting 1"]);
   expect(told(edges([old, done], { selected: "b2" }))).toEqual([]);
-  expect(anyRecent(new Map([["d", given("r1", "b1")]]), NOON)).toBe(true);
-  expect(anyRecent(new Map([["d", given("r1", "b1")]]), NOON + 31_000)).toBe(false);
+  expect(anyRecent(new Map([["d", given("r1", "b1")]]), [], NOON)).toBe(true);
+  expect(anyRecent(new Map([["d", given("r1", "b1")]]), [], NOON + 31_000)).toBe(false);
 });
 
 test("what is in a folded team stands for its team, and from afar teams are bundled", () => {
@@ -84,4 +86,23 @@ test("a line begins at the edge of one card and ends at that of the other; its h
 
 test("an agent that is not on the map has no line", () => {
   expect(edges([given("gone", "b1"), given("b1", "gone")]).shown).toEqual([]);
+});
+
+test("a message is an edge of its own for some seconds", () => {
+  const messages = [{ sourceId: "r1", targetId: "b1", at: NOON - 1_000 }];
+  expect(told(edges([given("r1", "b1")], { messages }))).toEqual(["r1 b1 message 1", "r1 b1 waiting 1"]);
+  expect(told(edges([], { messages, now: NOON + MESSAGE_MS }))).toEqual([]);
+  expect([anyRecent(new Map(), messages, NOON), anyRecent(new Map(), messages, NOON + MESSAGE_MS)]).toEqual([true, false]);
+});
+
+test("the last message of each pair is kept, within the bound", () => {
+  const frame = (source: string, kind = "peer_agent"): EventFrame =>
+    ({ event: "ACTIVITY_LOGGED", workspace_id: "b1", payload: { activity_type: "a2a_receive", source_id: source, kind } }) as unknown as EventFrame;
+  const known = new Map();
+  expect(addPassed(known, [frame("r1"), frame("r2"), frame("r1"), frame("r3", "delegation")], NOON)).toBe(true);
+  expect([...known.keys()]).toEqual(["r2 b1", "r1 b1"]);
+  addPassed(known, Array.from({ length: MAX_EDGES + 5 }, (_, at) => frame(`s${at}`)), NOON + 1);
+  expect(known.size).toBe(MAX_EDGES);
+  expect(addPassed(known, [], NOON + MESSAGE_MS + 1)).toBe(false);
+  expect(known.size).toBe(0);
 });

@@ -1,4 +1,5 @@
-/** Edges between agents with delegations: those of the last minute, and all open ones of the selected agent. Pure. */
+/** Edges between agents: delegations of the last minute, all open ones of the selected agent, and for a moment messages.
+ * Pure. */
 
 import { delegationState, isOpen, type Delegation } from "../core/state/delegations";
 import type { Tree } from "../core/state/tree";
@@ -7,6 +8,8 @@ import type { Box } from "./pack";
 
 /** An edge is shown this long after its last event. */
 export const SHOWN_MS = 60_000;
+/** A message is shown this long. */
+export const MESSAGE_MS = 6_000;
 /** More edges are not readable. */
 export const MAX_EDGES = 200;
 /** Below this zoom, edges connect teams. */
@@ -14,12 +17,19 @@ export const BUNDLE_ZOOM = 0.28;
 /** Distance between edges of the same cards, one for each direction and state. */
 const OFFSET = 7;
 
-export type EdgeState = "waiting" | "working" | "done" | "failed";
+export type EdgeState = "waiting" | "working" | "done" | "failed" | "message";
+
+/** A message that one agent has just sent to another. `at`: milliseconds since 1970. */
+export interface PassedMessage {
+  sourceId: string;
+  targetId: string;
+  at: number;
+}
 
 export interface Edge {
   key: string;
   state: EdgeState;
-  /** Number of delegations that it represents. */
+  /** Number of delegations that it represents; for messages, of pairs of agents. */
   count: number;
   from: Point;
   to: Point;
@@ -38,6 +48,7 @@ export interface Edges {
 
 export interface EdgesOf {
   delegations: ReadonlyMap<string, Delegation>;
+  messages: readonly PassedMessage[];
   layout: Pick<Layout, "cards" | "frames">;
   tree: Tree;
   selected: string | null;
@@ -46,19 +57,19 @@ export interface EdgesOf {
   now: number;
 }
 
-export function edgesOf({ delegations, layout, tree, selected, bundled, now }: EdgesOf): Edges {
+export function edgesOf({ delegations, messages, layout, tree, selected, bundled, now }: EdgesOf): Edges {
   const bundles = new Map<string, { from: string; to: string; state: EdgeState; count: number; at: string }>();
   const place = (id: string): string | null => anchorOf(id, layout, tree, bundled);
-  for (const each of delegations.values()) {
-    if (!isShown(each, selected, now)) continue;
-    const [from, to] = [place(each.sourceId), place(each.targetId)];
-    if (from === null || to === null || from === to) continue;
-    const state = stateOf(each, now);
+  const add = ({ sourceId, targetId }: Pick<Delegation, "sourceId" | "targetId">, state: EdgeState, when: string): void => {
+    const [from, to] = [place(sourceId), place(targetId)];
+    if (from === null || to === null || from === to) return;
     const key = `${from} ${to} ${state}`;
     const known = bundles.get(key);
-    const at = known !== undefined && known.at > each.updatedAt ? known.at : each.updatedAt;
+    const at = known !== undefined && known.at > when ? known.at : when;
     bundles.set(key, { from, to, state, count: (known?.count ?? 0) + 1, at });
-  }
+  };
+  for (const each of delegations.values()) if (isShown(each, selected, now)) add(each, stateOf(each, now), each.updatedAt);
+  for (const each of messages) if (isPassing(each, now)) add(each, "message", new Date(each.at).toISOString());
   const newest = [...bundles].sort(([, one], [, other]) => (one.at > other.at ? -1 : one.at < other.at ? 1 : 0));
   const lanes = new Map<string, number>();
   const shown = newest.slice(0, MAX_EDGES).flatMap(([key, { from, to, state, count }]) => {
@@ -79,8 +90,13 @@ function isRecent({ updatedAt }: Delegation, now: number): boolean {
   return now - Date.parse(updatedAt) < SHOWN_MS;
 }
 
+function isPassing({ at }: PassedMessage, now: number): boolean {
+  return now - at < MESSAGE_MS;
+}
+
 /** Whether an edge will expire. */
-export function anyRecent(delegations: ReadonlyMap<string, Delegation>, now: number): boolean {
+export function anyRecent(delegations: ReadonlyMap<string, Delegation>, messages: readonly PassedMessage[], now: number): boolean {
+  if (messages.some((each) => isPassing(each, now))) return true;
   for (const each of delegations.values()) if (isRecent(each, now)) return true;
   return false;
 }
@@ -142,4 +158,4 @@ export function headOf({ from, to }: Pick<Edge, "from" | "to">, size: number): r
 }
 
 /** The dash pattern shows the state without colour. */
-export const DASHES: Readonly<Record<EdgeState, readonly number[]>> = { waiting: [3, 5], working: [9, 4], done: [], failed: [1, 4] };
+export const DASHES: Readonly<Record<EdgeState, readonly number[]>> = { waiting: [3, 5], working: [9, 4], done: [], failed: [1, 4], message: [0.1, 6] };

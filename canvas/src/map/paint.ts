@@ -113,7 +113,7 @@ function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, pa
 }
 
 /** Edges use the colours of the matching agent status. */
-const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
+const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed", message: "offline" };
 
 function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, frame: Frame, box: Box, zoom: number, palette: Palette): void {
   ctx.fillStyle = frame.depth % 2 === 0 ? palette.sunk : palette.page;
