@@ -25,7 +25,7 @@ export function DelegationView({ id, node }: { id: string; node: string | null }
     <div className={css.work}>
       <div className={css.inside}>
         <p>
-          <Link to={{ view: "trace", id }}>Show the whole request</Link>
+          <Link to={{ view: "trace", id }} className={css.request}>Show the whole request</Link>
         </p>
         <Trail id={id} path={work.path} parentId={work.full.delegation.parent_id} rootId={work.full.delegation.root_id} />
         {shown.full !== null && <NodeDetail full={shown.full} />}

@@ -93,7 +93,7 @@ function WorkRow({ delegation }: { delegation: Delegation }) {
 function TraceLink({ id }: { id: string }) {
   const place: Place = { view: "trace", id };
   return (
-    <Link to={place} className={css.time}>
+    <Link to={place} className={`${css.time} ${css.which}`}>
       Whole request
     </Link>
   );

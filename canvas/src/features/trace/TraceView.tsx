@@ -95,7 +95,7 @@ function Header({ trace }: { trace: TraceDetail }) {
       </p>
       {!trace.is_complete && <p className={css.quiet}>This request is larger than this page can show: the oldest part is shown.</p>}
       <p className={css.actions}>
-        <Link to={{ view: "chats", workspaceId: first.workspace_id, messageId: first.activity_id }}>Open in chat</Link>
+        <Link to={{ view: "chats", workspaceId: first.workspace_id, messageId: first.activity_id }} className={css.link}>Open in chat</Link>
         <CopyButton text={location.origin + hrefOf({ view: "trace", id: trace.root_id })} label="Copy link to trace" icon="link" words="Copy link" />
       </p>
     </article>
@@ -134,7 +134,7 @@ function MessageEvent({ message }: { message: TraceMessage }) {
   if (kind === "delegation") {
     return (
       <Line words={summary}>
-        {sender} <Link to={{ view: "delegation", id: message.activity_id, node: null }}>delegated</Link> to {receiver}
+        {sender} <Link to={{ view: "delegation", id: message.activity_id, node: null }} className={css.link}>delegated</Link> to {receiver}
         {state}
       </Line>
     );
@@ -162,7 +162,7 @@ function ApprovalEvent({ approval }: { approval: TraceApproval }) {
   return (
     <Line>
       <Party id={workspace_id} name={workspace_name} /> requested approval for{" "}
-      <Link to={{ view: "inbox", list: "all", open: { id: approval_id, workspaceId: workspace_id } }}>
+      <Link to={{ view: "inbox", list: "all", open: { id: approval_id, workspaceId: workspace_id } }} className={css.link}>
         <bdi>{action}</bdi>
       </Link>
       : {APPROVAL_TEXTS[status] ?? status}
@@ -186,7 +186,7 @@ function Party({ id, name }: { id: string | null; name: string | null }) {
   if (id === null) return <>A person</>;
   if (current === undefined) return <bdi>{name ?? "A removed agent"}</bdi>;
   return (
-    <Link to={{ view: "org", focus: id, panel: "chat", filter: "" }}>
+    <Link to={{ view: "org", focus: id, panel: "chat", filter: "" }} className={css.link}>
       <bdi>{current}</bdi>
     </Link>
   );
