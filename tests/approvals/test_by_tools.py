@@ -136,7 +136,7 @@ async def test_a_call_that_a_rule_has_stopped_is_made_again_with_its_approval_on
         assert (item["source"], item["tool"]) == ("rule", "send_message_to_user")
         assert "is pending" in await refusal(**again)
         await world.person_decides(item, "approve")
-        assert "has changed since" in await refusal(**{**again, "message": "something else"})
+        assert "allows other arguments" in await refusal(**{**again, "message": "something else"})
         sent = host.call("send_message_to_user", **again)
         assert (await (sent if way == "host" else Sitting(worker)("send_message_to_user", **again)))["status"]
         if way != "host":

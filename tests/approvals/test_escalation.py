@@ -238,7 +238,7 @@ async def test_what_was_edited_is_used_once_and_nothing_else(world: ApprovalWorl
     assert (edited["details"], edited["proposed"]["sum"]) == (edited["edited"], 5)
     assert edited["decided"]["edited"] and edited["decided"]["action_hash"] == edited["action_hash"]
     assert edited["action_hash"] != item["action_hash"] and edited["revision"] == 2
-    assert await code(verb(ops, item, "use", action_hash=item["action_hash"])) == (409, "approval_changed")
+    assert await code(verb(ops, item, "use", action_hash=item["action_hash"])) == (409, "approval_mismatch")
     used = await verb(ops, item, "use", action_hash=edited["action_hash"])
     assert used["approval_id"] == item["approval_id"]
     assert await code(verb(ops, item, "use", action_hash=edited["action_hash"])) == (409, "approval_used")

@@ -89,7 +89,7 @@ async def test_what_a_client_names_anew_each_time_is_no_part_of_the_call_and_all
         message("m-1", messageId="first", inside={}),
         message("m-1", inside={"idempotency_key": "a"}),
     ):
-        assert await code(call(ops, where, other, item)) == (409, "approval_changed")
+        assert await code(call(ops, where, other, item)) == (409, "approval_mismatch")
     assert await call(ops, where, message("m-2", messageId="first", inside={"idempotency_key": "a"}), item)
 
 
@@ -101,9 +101,9 @@ async def test_a_header_that_makes_a_message_a_delegation_is_part_of_the_call(wo
     await rule(world, ops, "reply_to_workspace")
     item = await stopped(ops, where, message("m-1"))
     await world.decides(root, item, "approve")
-    assert await code(call(ops, where, message("m-1"), item, **EXTENSION)) == (409, "approval_changed")
+    assert await code(call(ops, where, message("m-1"), item, **EXTENSION)) == (409, "approval_mismatch")
     # A version is held to its own reading of the same body.
-    assert await code(call(ops, where, message("m-1"), item, a2a_version="0.3")) == (409, "approval_changed")
+    assert await code(call(ops, where, message("m-1"), item, a2a_version="0.3")) == (409, "approval_mismatch")
     assert await call(ops, where, message("m-1"), item)
     await rule(world, ops, "delegate_task")
     given = await stopped(ops, where, message("m-2"), **EXTENSION)
@@ -245,4 +245,53 @@ async def test_a_use_said_again_under_its_key_is_the_same_use_and_under_another_
     assert await call(ops, where, body, idempotency_key="k-1") == first
     for other in ({"idempotency_key": "k-2"}, {}):
         assert await code(call(ops, where, body, **other)) == (409, "approval_used")
-    assert await code(call(ops, where, {"action_hash": "other"}, idempotency_key="k-1")) == (409, "approval_changed")
+    assert await code(call(ops, where, {"action_hash": "other"}, idempotency_key="k-1")) == (409, "approval_mismatch")
+
+
+@ONE_ENGINE
+@requirement("Q4", "Q6")
+async def test_a_call_with_other_arguments_is_told_the_approved_ones(world: ApprovalWorld) -> None:
+    root, ops = await world.line("Root", "Ops")
+    await rule(world, ops, "send_message_to_user")
+    where = f"/workspaces/{ops.id}/notify"
+    item = await stopped(ops, where, {"message": "hello"})
+    await world.decides(root, item, "approve")
+
+    error: ApiError = await refused(call(ops, where, {"message": "something else"}, item))
+
+    said = str(error.problem["error"])
+    assert said.startswith("this approval allows other arguments than those of this call: {")
+    assert '"message":"hello"' in said and "Repeat the call with exactly the approved arguments" in said
+    assert "decide" not in said and "changed" not in said
+    assert await call(ops, where, {"message": "hello"}, item)
+
+
+@ONE_ENGINE
+@requirement("Q4", "Q6")
+async def test_a_call_that_is_not_approved_is_told_whether_to_wait_ask_or_stop(world: ApprovalWorld) -> None:
+    root, ops = await world.line("Root", "Ops")
+    await rule(world, ops, "send_message_to_user")
+    where = f"/workspaces/{ops.id}/notify"
+
+    async def said(body: Item, item: Item) -> str:
+        error: ApiError = await refused(call(ops, where, body, item))
+        assert error.code == "not_approved"
+        return str(error.problem["error"]).removeprefix("this approval does not allow the action: ")
+
+    denied, plain, late = [{"message": text} for text in ("one", "two", "three")]
+    item = await stopped(ops, where, denied)
+    assert await said(denied, item) == (
+        "its decision is pending. Wait for the decision in your inbox. Do not request another one."
+    )
+    await world.decides(root, item, "deny", note="Too\n dear.")
+    assert await said(denied, item) == (
+        'it was denied by Root, with the reason "Too dear.". Do not perform the action, and do not request it again.'
+    )
+    item = await stopped(ops, where, plain)
+    await world.decides(root, item, "more_info", note="Why?")
+    assert "open question" in await said(plain, item)
+    await world.decides(root, item, "deny")
+    assert await said(plain, item) == ("it was denied by Root. Do not perform the action, and do not request it again.")
+    item = await stopped(ops, where, late)
+    await ops.api.post(f"/workspaces/{ops.id}/approvals/{item['approval_id']}/withdraw", {})
+    assert await said(late, item) == "it was withdrawn. Request a new one if the action is still needed."

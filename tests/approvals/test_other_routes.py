@@ -288,7 +288,7 @@ async def test_a_file_for_another_workspace_needs_an_approval_as_a_message_does(
     assert (shown["name"], shown["size"]) == ("plan.pdf", 8)
     assert (mail_before, on_disk_before) == ([], set())
     assert (to_itself.status, sent.status) == (200, 200)
-    assert (other_bytes.status, other_bytes.json["code"]) == (409, "approval_changed")
+    assert (other_bytes.status, other_bytes.json["code"]) == (409, "approval_mismatch")
     assert (again.status, again.json["code"]) == (409, "approval_used")
     assert row["source_id"] == ops.id
 

@@ -76,7 +76,7 @@ async def test_a_tool_with_a_rule_runs_with_an_approval_once_and_only_as_approve
     assert await code(ops.api.call("POST", where, body=said, headers=used)) == (409, "not_approved")
     await world.decides(root, item, "approve")
     other = ops.api.call("POST", where, body={"message": "something else"}, headers=used)
-    assert await code(other) == (409, "approval_changed")
+    assert await code(other) == (409, "approval_mismatch")
     assert (await ops.api.call("POST", where, body=said, headers=used))["activity_id"]
     assert await code(ops.api.call("POST", where, body=said, headers=used)) == (409, "approval_used")
     assert (await ops.api.get(f"/registry/{ops.id}/peers")) is not None, "other tools need none"

@@ -111,6 +111,7 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     approval_errors.AlreadyDecided: ErrorMapping("already_decided", 409, _SERVER),
     approval_errors.ApprovalReassigned: ErrorMapping("approval_moved_on", 409, _SERVER),
     approval_errors.ApprovalChanged: ErrorMapping("approval_changed", 409, _SERVER),
+    approval_errors.ApprovalMismatch: ErrorMapping("approval_mismatch", 409, _SERVER),
     approval_errors.ApprovalEnded: ErrorMapping("approval_ended", 409, _SERVER),
     approval_errors.NoPendingQuestion: ErrorMapping("nothing_asked", 409, _SERVER),
     approval_errors.NoHigherApprover: ErrorMapping("nobody_above", 409, _SERVER),

@@ -39,6 +39,15 @@ class ApprovalChanged(_ApprovalDetails, MoleculeError):
     advice = "Read it again, then decide."
 
 
+class ApprovalMismatch(_ApprovalDetails, MoleculeError):
+    """this approval allows other arguments than those of this call: {approved}."""
+
+    advice = (
+        "Repeat the call with exactly the approved arguments and this approval, or call without an approval to request "
+        "a new one."
+    )
+
+
 class ApprovalEnded(_ApprovalDetails, MoleculeError):
     """this approval has ended ({status}) and cannot be changed."""
 
@@ -72,7 +81,7 @@ class ApprovalUsed(_ApprovalDetails, MoleculeError):
 class NotApproved(_ApprovalDetails, MoleculeError):
     """this approval does not allow the action: {why}."""
 
-    advice = "Request a new one, or wait if it is pending."
+    advice = "{how}"
 
 
 class ApprovalRequired(_ApprovalDetails, MoleculeError):

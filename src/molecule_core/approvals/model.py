@@ -247,7 +247,7 @@ class UseCheck(StrEnum):
     VALID = "yes"
     USED = "used"
     NOT_APPROVED = "not_approved"
-    CHANGED = "changed"
+    OTHER_ACTION = "other_action"
     EXPIRED = "lapsed"
 
 

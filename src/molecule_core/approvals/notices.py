@@ -4,11 +4,12 @@ Text of the server comes first, on lines of its own. Text of other parties follo
 (`quote_lines`), so that it cannot imitate a line of the server.
 """
 
+import json
 from typing import Any
 
 from molecule_core.approvals.model import Approval, PartyKind
 from molecule_core.common.clock import to_rfc3339
-from molecule_core.common.text import quote_lines
+from molecule_core.common.text import quote_lines, single_line, truncate_line
 from molecule_core.messages.approval_messages import ApprovalMessage
 from molecule_core.wire.schemas.activity import Intent, MessageKind
 from molecule_core.wire.schemas.approvals import ApprovalStatus, Party
@@ -96,6 +97,34 @@ _CLOSED_TEXTS = {
     ApprovalStatus.EXPIRED: "expired without a decision",
     ApprovalStatus.WITHDRAWN: "was withdrawn",
 }
+
+
+_MAX_REASON_LENGTH, _MAX_DETAILS_LENGTH = 200, 250
+"""Characters of a decider's reason and of details in an error, of which an agent is shown 500."""
+_REQUEST_ANEW = "Request a new one if the action is still needed."
+
+
+def not_approved_texts(row: Approval) -> tuple[str, str]:
+    """Return why an approval that is not approved allows nothing, and what its requester does then."""
+    match row.status:
+        case ApprovalStatus.PENDING:
+            return "its decision is pending", "Wait for the decision in your inbox. Do not request another one."
+        case ApprovalStatus.INFO:
+            return "it has an open question to you", "Answer the question in your inbox, then wait for the decision."
+        case ApprovalStatus.EXPIRED:
+            return "it expired without a decision", _REQUEST_ANEW
+        case ApprovalStatus.WITHDRAWN:
+            return "it was withdrawn", _REQUEST_ANEW
+    decision = row.decision
+    by = "" if decision is None or not decision.by.name else f" by {single_line(decision.by.name, _MAX_REASON_LENGTH)}"
+    note = "" if decision is None else single_line(decision.note, _MAX_REASON_LENGTH)
+    reason = f", with the reason {json.dumps(note, ensure_ascii=False)}" if note else ""
+    return f"it was denied{by}{reason}", "Do not perform the action, and do not request it again."
+
+
+def short_details(row: Approval) -> str:
+    """Return the beginning of the details that an approval allows, as one line."""
+    return truncate_line(single_line_json(row.effective_details), _MAX_DETAILS_LENGTH)
 
 
 def single_line_json(details: str) -> str:

@@ -160,7 +160,7 @@ def check_use(row: Approval, action_hash: str, now: int, limits: Limits) -> UseC
     if row.status is not ApprovalStatus.APPROVED or row.settled_at is None:
         return UseCheck.NOT_APPROVED
     if row.action_hash != action_hash:  # control: use-action-hash
-        return UseCheck.CHANGED
+        return UseCheck.OTHER_ACTION
     if row.used_at is not None:  # control: use-once
         return UseCheck.USED
     return UseCheck.EXPIRED if now >= row.settled_at + limits.approval_use_seconds * SECOND else UseCheck.VALID

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.approvals import rules
+from molecule_core.approvals import notices, rules
 from molecule_core.approvals.errors import (
     AlreadyDecided,
     ApprovalChanged,
     ApprovalEnded,
+    ApprovalMismatch,
     ApprovalReassigned,
     ApprovalUsed,
     NoHigherApprover,
@@ -287,7 +288,7 @@ class ApprovalWriter:
         """Use an approval for the action that the requester is about to take.
 
         Works once. Repeating it under the same `key` succeeds, unless the effect of the first use is not stored any
-        more (`is_new`). Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+        more (`is_new`). Raises NotFound, ApprovalUsed, ApprovalMismatch, NotApproved."""
 
         def decide(known: Approval) -> CommandSteps[Approval]:
             use = {"workspace_id": known.workspace_id, "key": key, "content_hash": action_hash}
@@ -298,11 +299,12 @@ class ApprovalWriter:
             found = rules.check_use(known, action_hash, now, self._limits)
             item = _plain_item(known)
             if found is UseCheck.NOT_APPROVED:
-                raise NotApproved(why=f"it is {known.status}", approval=item)
+                why, how = notices.not_approved_texts(known)
+                raise NotApproved(why=why, how=how, approval=item)
             if found is UseCheck.EXPIRED:
-                raise NotApproved(why="it was approved too long ago", approval=item)
-            if found is UseCheck.CHANGED:
-                raise ApprovalChanged(revision=known.revision, action_hash=known.action_hash, approval=item)
+                raise NotApproved(why="it was approved too long ago", how="Request a new one.", approval=item)
+            if found is UseCheck.OTHER_ACTION:
+                raise ApprovalMismatch(approved=notices.short_details(known), approval=item)
             if found is UseCheck.USED:  # control: approval-used-check
                 raise ApprovalUsed(used_at=to_rfc3339(known.used_at or 0), approval=item)
             uow = self._transitions.unit_of_work(known)

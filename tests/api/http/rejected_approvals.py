@@ -18,7 +18,7 @@ def _said(*verbs: tuple[str, dict[str, Any], bool]) -> Provoke:
     async def provoke(world: Any) -> Any:
         item, reply = await _asked(world), None
         for name, body, is_own in verbs:
-            said = {**body, "action_hash": item["action_hash"]} if name == "use" else body
+            said = {"action_hash": item["action_hash"], **body} if name == "use" else body
             more = {"token": world.seat.token} if is_own else {}
             reply = await world.ask("POST", f"{_EVERY}/{item['approval_id']}/{name}", said, **more)
         return reply
@@ -67,6 +67,7 @@ PROVOKED: dict[str, Provoke] = {
     "own_approval": _said(("decide", {"decision": "approve"}, True)),
     "already_decided": _said(_YES, _NO),
     "approval_changed": _said(("decide", {"decision": "approve", "revision": 9}, False)),
+    "approval_mismatch": _said(_YES, ("use", {"action_hash": "other"}, True)),
     "nobody_above": _said(("decide", {"decision": "escalate"}, False)),
     "approval_ended": _said(_NO, ("withdraw", {}, True)),
     "nothing_asked": _said(_TELL),

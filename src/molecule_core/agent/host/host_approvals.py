@@ -20,7 +20,7 @@ ACTION_PREFIX = "permission:"
 """Prefix of the action of such an approval; the name of the host's tool follows."""
 _WAIT_SECONDS = 20
 # Error codes of the server for an approval that allows nothing, or nothing more.
-_DENYING_CODES = ("not_approved", "approval_changed", "approval_used")
+_DENYING_CODES = ("not_approved", "approval_mismatch", "approval_used")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _log = logging.getLogger("molecule.agent")
 

@@ -168,7 +168,7 @@ class ApprovalGate:
         """Raise ApprovalRequired if an upload to another workspace needs an approval that it does not name.
 
         The files reach that workspace at once, so an upload is a message to it. It is checked when all bytes are here:
-        the approval is for these files. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved.
+        the approval is for these files. Raises NotFound, ApprovalUsed, ApprovalMismatch, NotApproved.
         """
         if request.caller.kind is not Credential.WORKSPACE or request.caller.id == request.workspace.id:
             return
@@ -184,7 +184,7 @@ class ApprovalGate:
         The approval that it names is used up. The repetition of a call that passed needs none, since its handler does
         nothing again.
 
-        Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField.
+        Raises NotFound, ApprovalUsed, ApprovalMismatch, NotApproved, InvalidField.
         """
         gated = await self._gated_call(request)
         if gated is not None:
