@@ -6,6 +6,7 @@ import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type Pro
 import { ProblemsView } from "./ProblemsView";
 import { AttentionBar } from "../attention/AttentionBar";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
+import type { ChainMessageRow } from "../../core/wire";
 
 const LETTER = deadLetterOf({
   activity_id: "m1", workspace_id: "a", workspace_name: "Agent a", source_id: null, summary: "Ship <b>it</b>",
@@ -18,6 +19,11 @@ const OWED = unansweredOf({
   handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z", reminded_at: "2026-03-01T09:30:00Z", draft: "Yes, <i>all</i> of it", template: "codex-default@2",
 }) as UnansweredMessage;
 
+function chainMessage(no: number, source: string, target: string): ChainMessageRow {
+  const names = { workspace_name: `Agent ${target}`, source_name: `Agent ${source}` };
+  return { no, activity_id: `m${no}`, workspace_id: target, source_id: source, ...names, kind: "peer_agent", method: null, summary: `<b>turn</b> ${no}`, hop: no, cause_id: null, at: "2026-03-01T10:00:00Z" };
+}
+
 /** A page with these problems, also when the view is opened. `answers`: results of later reads. */
 function page(role = "owner", answers: Problems[] = [NO_PROBLEMS]): TestPage {
   const made = new TestPage({ role });
@@ -27,6 +33,8 @@ function page(role = "owner", answers: Problems[] = [NO_PROBLEMS]): TestPage {
   const read = vi.spyOn(made.api, "problems");
   read.mockImplementationOnce(() => Promise.resolve(made.session.problemLists.problems.get()));
   for (const each of answers) read.mockResolvedValueOnce(each);
+  const said = [chainMessage(24, "b", "a"), chainMessage(25, "a", "b")];
+  vi.spyOn(made.api, "chainMessages").mockResolvedValue({ root_id: "r", chain: null, messages: said, reached_end: true });
   return made;
 }
 
@@ -112,7 +120,7 @@ test("a stopped chain goes on or ends as the person says, and what is refused is
   const release = vi.spyOn(made.api, "release").mockRejectedValue(new ApiError(404, null, "There is no such chain."));
   const end = vi.spyOn(made.api, "end").mockResolvedValue({});
   made.show(<ProblemsView />);
-  const row = within(screen.getByRole("region", { name: "Stopped message chains" })).getByRole("listitem");
+  const row = within(screen.getByRole("region", { name: "Stopped message chains" })).getAllByRole("listitem")[0] as HTMLElement;
   expect(row.textContent).toContain("Forwarded 24 times.");
   fireEvent.click(within(row).getByRole("button", { name: "Resume" }));
   await flushPromises();
@@ -121,6 +129,26 @@ test("a stopped chain goes on or ends as the person says, and what is refused is
   fireEvent.click(within(row).getByRole("button", { name: "End chain" }));
   await flushPromises();
   expect(end).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
+});
+
+test("a stopped chain names its agents and shows what they wrote last, as it stands there", async () => {
+  const made = page();
+  made.show(<ProblemsView />);
+  await flushPromises();
+  const row = within(screen.getByRole("region", { name: "Stopped message chains" })).getAllByRole("listitem")[0] as HTMLElement;
+  expect(row.textContent).toContain("Agent aandAgent b");
+  expect(row.textContent).toContain("<b>turn</b> 25");
+  expect(row.textContent).toContain("23 earlier.");
+  expect(within(row).getByRole("link", { name: "View conversation" }).getAttribute("href")).toBe("/app/chat/b?peer=a&m=m25");
+});
+
+test("a chain whose messages cannot be read says so and keeps its actions", async () => {
+  const made = page();
+  vi.spyOn(made.api, "chainMessages").mockRejectedValue(new ApiError(503, null, "The server is busy."));
+  made.show(<ProblemsView />);
+  await flushPromises();
+  expect(screen.getByRole("alert").textContent).toContain("The server is busy.");
+  expect(screen.getByRole("button", { name: "Resume" })).toBeTruthy();
 });
 
 test("who may only look is told who may decide", () => {
