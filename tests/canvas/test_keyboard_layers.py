@@ -55,7 +55,7 @@ async def test_the_palette_puts_unread_chats_first_then_recent_ones(desk: Desk, 
     await page.get_by_role("region", name="Needs attention").get_by_role("button", name="Backend").click()
     panel = page.get_by_role("complementary", name="Backend")
     await expect(panel.get_by_text("Done")).to_be_visible()
-    await expect(page).to_have_title("(2) Default · Molecule")
+    await expect(page).to_have_title("(2) Backend · Default · Molecule")
     await fingers.press("Control+k")
     found = page.get_by_role("option")
     await expect(found).to_have_count(2 + 12 + 10)

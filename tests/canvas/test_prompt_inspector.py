@@ -35,9 +35,9 @@ async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_w
     await sections.get_by_role("button", name="Peers").click()
     await expect(page.get_by_role("region", name="Text of Peers")).to_have_text(PEERS)
     await tell_prompt(
-        stage, "Writer", {**TEXTS, (5, "Peers"): f"{PEERS}\n- Ben: new"}, "event", "WORKSPACE_ONLINE of Ben"
+        stage, "Writer", {**TEXTS, (5, "Peers"): f"{PEERS}\n- Ben: new"}, "event", f"WORKSPACE_ONLINE {seat.id}"
     )
-    await expect(facts).to_contain_text("the organisation changed: WORKSPACE_ONLINE of Ben")
+    await expect(facts).to_contain_text("Rebuilt because Writer came online")
     await expect(page.get_by_role("region", name="Text of Peers")).to_contain_text("- Ben: new")
     await expect(page.get_by_role("region", name="Lines of Peers")).to_contain_text("+added: - Ben: new")
     await page.get_by_role("searchbox").fill("write the page")

@@ -1,6 +1,7 @@
 """What was not read: counted per chat and in all, in every tab, and gone everywhere once it was read."""
 
 import asyncio
+import re
 
 import pytest
 from playwright.async_api import Locator, Page
@@ -51,9 +52,8 @@ async def expect_unread(page: Page, chats: dict[str, int]) -> None:
         )
     main = page.get_by_role("navigation", name="Main").get_by_role("link", name="Chats")
     await expect(main).to_have_accessible_name(f"Chats {total} unread" if total else "Chats")
-    title = f"({total}) Default · Molecule" if total else "Default · Molecule"
-    await expect(page).to_have_title(title)
-    assert await page.title() == title
+    count = rf"\({total}\) " if total else ""
+    await expect(page).to_have_title(re.compile(rf"^{count}[\w ]+ · Default · Molecule$"))
 
 
 @requirement("C17")

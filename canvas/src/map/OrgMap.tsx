@@ -103,6 +103,8 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     draw();
   }, [draw, layout, memory, visible]);
 
+  const layoutNow = useRef(layout);
+  layoutNow.current = layout;
   const { tree } = org;
   useEffect(() => {
     let moved = memory.reveal;
@@ -111,6 +113,12 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
     const box = moved === null ? undefined : layout.cards.get(moved);
     if (box) change((camera) => show(camera, box, size.current));
   }, [layout, tree, memory, change]);
+
+  const onlyMatch = org.matches?.size === 1 ? ([...org.matches][0] ?? null) : null;
+  useEffect(() => {
+    const box = onlyMatch === null ? undefined : layoutNow.current.cards.get(onlyMatch);
+    if (box) change((camera) => show(camera, box, size.current));
+  }, [onlyMatch, change]);
 
   const reveal = useCallback((): void => {
     const box = selected === null ? undefined : (layout.cards.get(selected) ?? layout.frames.get(selected));

@@ -5,7 +5,8 @@ import { useSeconds } from "./useSeconds";
 
 export function Elapsed({ from, to, className }: { from: string; to: string | null; className?: string | undefined }) {
   const now = useSeconds(to === null);
-  const words = stopwatch(from, to === null ? now : Date.parse(to));
+  const isInstant = to !== null && Date.parse(to) - Date.parse(from) < 1_000;
+  const words = isInstant ? "under 1 s" : stopwatch(from, to === null ? now : Date.parse(to));
   return (
     <span className={className} data-elapsed role={to === null ? "timer" : undefined} aria-live="off">
       {words}

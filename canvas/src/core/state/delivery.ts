@@ -2,7 +2,7 @@
 
 import type { Chat, Delivery, Line, Workspace } from "./model";
 import { isSilent, statusOf } from "./agentStatus";
-import { duration, until } from "../text/time";
+import { inactivity, until } from "../text/time";
 
 const ORDER: readonly Delivery[] = ["stored", "in_inbox", "handed_over", "dead", "acked"];
 
@@ -46,7 +46,7 @@ export function waitReason(workspace: Workspace, now: number): string | null {
   if (status === "hibernated") return "the agent is hibernated";
   if (isSilent(status)) {
     const heard = workspace.last_heard_at;
-    return heard === null ? "no agent has connected yet" : `no activity for ${duration(heard, now)}`;
+    return heard === null ? "no agent has connected yet" : inactivity(heard, now);
   }
   return workspace.active_tasks >= workspace.max_concurrent_tasks ? "the agent is busy" : null;
 }

@@ -27,6 +27,12 @@ export function duration(from: string, now: number): string {
   return days === 1 ? "1 day" : `${days} days`;
 }
 
+/** "no activity for 5 min". */
+export function inactivity(from: string, now: number): string {
+  const age = now - Date.parse(from);
+  return Number.isNaN(age) || age < MINUTE ? "last activity less than a minute ago" : `no activity for ${duration(from, now)}`;
+}
+
 /** A later time: "14:05", and from another day on with the day. */
 export function until(at: string, now: number, zone?: string): string {
   const time = Date.parse(at);

@@ -5,7 +5,7 @@ import { lastActivity, type DelegationState, type Delegation, type DelegationSta
 import type { Workspace } from "../../core/state/model";
 import type { DelegationTimelineEntry } from "../../core/wire";
 import { withoutTerminalCodes } from "../../core/text/terminal";
-import { duration } from "../../core/text/time";
+import { inactivity } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 
 interface About {
@@ -28,7 +28,7 @@ export function stateDetail(state: DelegationState, { delegation, target, ahead,
       return [before, waits].filter((each) => each !== null).join(", ") || null;
     }
     case "stuck":
-      return `no activity for ${duration(lastActivity(delegation, target), now)}`;
+      return inactivity(lastActivity(delegation, target), now);
     case "unknown":
       return "it may or may not be done";
     case "working":

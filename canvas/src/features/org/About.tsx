@@ -10,8 +10,8 @@ import type { Workspace } from "../../core/state/model";
 import { list, text } from "../../core/state/json";
 import { isSilent, statusOf, taskOf } from "../../core/state/agentStatus";
 import { childrenOf, treeOf } from "../../core/state/tree";
-import { absolute, duration, until } from "../../core/text/time";
-import { plural } from "../../core/text/strings";
+import { absolute, inactivity, until } from "../../core/text/time";
+import { plural, sentence } from "../../core/text/strings";
 import css from "./About.module.css";
 import { AgentActions } from "./AgentActions";
 
@@ -78,7 +78,7 @@ function AgentActivity({ workspace }: { workspace: Workspace }) {
           {heard === null ? (
             <span className={css.none}>Never connected</span>
           ) : isSilent(statusOf(workspace)) ? (
-            `No activity for ${duration(heard, now)}`
+            sentence(inactivity(heard, now))
           ) : (
             <Time at={heard} />
           )}

@@ -52,13 +52,13 @@ test("what the running session has besides, and what is to be minded, is said", 
 
 test("a new build is read when it is told, with why and what changed; one that cannot be read leaves the old one", async () => {
   const diff = [{ part: 5, title: "Peers", change: "changed", lines: [{ kind: "-", text: "Lead" }, { kind: "+", text: "Ben <i>" }] }];
-  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE of Ben" }, revision: 2 }, diff), new NoResponseError("The server did not respond."));
+  const { made } = await shown(prompt(), prompt({ trigger: { kind: "event", detail: "WORKSPACE_ONLINE a" }, revision: 2 }, diff), new NoResponseError("The server did not respond."));
   expect(screen.getByRole("region", { name: "Changes" }).textContent).toContain("First reported prompt.");
   act(() => made.session.promptBuilds.set(new Map([["b", 1]])));
   expect(screen.queryByText(/revision 2/)).toBeNull();
   act(() => made.session.promptBuilds.set(new Map([["a", 1]])));
   await flushPromises();
-  expect(screen.getByRole("region", { name: "Prompt build" }).textContent).toContain("the organisation changed: WORKSPACE_ONLINE of Ben");
+  expect(screen.getByRole("region", { name: "Prompt build" }).textContent).toContain("Rebuilt because Agent a came online");
   expect(screen.getByRole("region", { name: "Lines of Peers" }).textContent).toBe("−removed: Lead+added: Ben <i>");
   act(() => made.session.promptBuilds.set(new Map([["a", 2]])));
   await flushPromises();

@@ -2,7 +2,7 @@
  * while it is shown. */
 
 import { useId, useMemo, useState } from "react";
-import { useSession } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { ShellCommand } from "../../ui/ShellCommand";
 import { CopyButton } from "../../ui/CopyButton";
@@ -84,11 +84,12 @@ function NoPrompt() {
 
 function Facts({ build }: { build: Build }) {
   const { trigger, builtAt, revision, sections, budget, hash, sessionHash, warnings } = build;
+  const nodes = useData((state) => state.orgNodes);
   const tokens = sumOf(sections, "tokens");
   return (
     <section className={css.facts} aria-label="Prompt build">
       <p>
-        Rebuilt because <strong className={css.why}>{showInvisible(triggerText(trigger))}</strong>, <Time at={builtAt} />
+        Rebuilt because <strong className={css.why}>{showInvisible(triggerText(trigger, (id) => nodes.get(id)?.name))}</strong>, <Time at={builtAt} />
         <span className={css.quiet}> · revision {revision}</span>
       </p>
       <p className={css.quiet}>

@@ -107,8 +107,32 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   command: "a rebuild was requested",
 };
 
-export function triggerText({ kind, detail }: Build["trigger"]): string {
+const EVENTS: Readonly<Record<string, string>> = {
+  AGENT_CARD_UPDATED: "updated its card",
+  SHARED_CONTEXT_UPDATED: "updated its shared context",
+  WORKSPACE_AWAITING_AGENT: "waits for its agent",
+  WORKSPACE_COLLAPSED: "lost its team",
+  WORKSPACE_DEGRADED: "has problems",
+  WORKSPACE_EXPANDED: "got a team",
+  WORKSPACE_HIBERNATED: "was hibernated",
+  WORKSPACE_LIMITED: "reached a limit",
+  WORKSPACE_LIMIT_ENDED: "is no longer limited",
+  WORKSPACE_MOVED: "was moved",
+  WORKSPACE_OFFLINE: "went offline",
+  WORKSPACE_ONLINE: "came online",
+  WORKSPACE_PAUSED: "was paused",
+  WORKSPACE_PROVISIONING: "is being set up",
+  WORKSPACE_REMOVED: "was removed",
+  WORKSPACE_UPDATED: "was edited",
+};
+const EVENT_OF_WORKSPACE = /^([A-Z_]+) (\S+)/;
+
+/** Why a prompt was rebuilt. An event is shown in words, with the name of its workspace. */
+export function triggerText({ kind, detail }: Build["trigger"], nameOf: (id: string) => string | undefined): string {
   const words = TRIGGERS[kind] ?? kind;
+  const [, event = "", id = ""] = (kind === "event" && EVENT_OF_WORKSPACE.exec(detail)) || [];
+  const what = EVENTS[event];
+  if (what !== undefined) return `${nameOf(id) ?? "an agent"} ${what}`;
   return detail === "" ? words : `${words}: ${detail}`;
 }
 

@@ -8,7 +8,7 @@ import { useSingleKeys } from "../../ui/keyboard";
 import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { lazyPart, preloadParts } from "../../ui/lazyPart";
 import { Notice } from "../../ui/Notice";
-import { ORG } from "../../core/router";
+import { ORG, type Place } from "../../core/router";
 import { approvalLists } from "../../core/state/approvals";
 import { countText } from "../../core/text/strings";
 import { unreadTotal } from "../attention/concerns";
@@ -200,9 +200,32 @@ function useTitle(state: State | null, orgName: string, canSend: boolean): void 
   const waiting = state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length;
   const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
   const name = state?.org.name ?? orgName;
+  const view = viewTitle(usePlace(), state);
   useEffect(() => {
-    document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${name} · Molecule`;
-  }, [unread, name]);
+    document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${view} · ${name} · Molecule`;
+  }, [unread, view, name]);
+}
+
+const VIEW_TITLES: Partial<Record<Place["view"], string>> = {
+  org: "Org",
+  chats: "Chats",
+  delegation: "Delegation",
+  work: "Work",
+  trace: "Trace",
+  inbox: "Inbox",
+  prompt: "Prompt",
+  thread: "Thread",
+  problems: "Problems",
+  instructions: "Instructions",
+  connect: "Connect",
+  settings: "Settings",
+};
+
+/** The name of the agent whose chat, panel or prompt is open, or of the view. */
+function viewTitle(place: Place, state: State | null): string {
+  const agent = place.view === "org" ? place.panel && place.focus : "workspaceId" in place ? place.workspaceId : null;
+  const name = agent === null ? undefined : state?.workspaces.get(agent)?.name;
+  return name ?? VIEW_TITLES[place.view] ?? "Page not found";
 }
 
 /** Announce the results of decisions, whichever view is shown. */
