@@ -183,12 +183,20 @@ async def test_a_turn_whose_agent_dies_is_continued_in_its_session(fault: str, t
 async def test_a_session_that_cannot_be_loaded_is_replaced_and_a_line_says_so(fault: str, tmp_path: Path) -> None:
     recorder = TurnRecorder()
     async with driving(fault, tmp_path) as driver:
-        end = await bounded(driver.run_turn(turn_of("two", tmp_path, session_id="s-lost"), recorder))
+        lost = turn_of("two", tmp_path, session_id="s-lost", has_memory=True)
+        end = await bounded(driver.run_turn(lost, recorder))
     assert (end.kind, len(recorder.sessions)) == ("answered", 1)
     line = "Faulty agent could not load the session of this conversation; it goes on without its memory."
     assert recorder.statuses == [("working", line)]
     assert end.text == f"({line})\n\n1: two"
     assert "The earlier part of this conversation is lost" in prompts(tmp_path)[0]
+
+
+async def test_a_session_without_an_answer_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    recorder = TurnRecorder()
+    async with driving("refuses_load", tmp_path) as driver:
+        end = await bounded(driver.run_turn(turn_of("two", tmp_path, session_id="s-new"), recorder))
+    assert (end.kind, end.text, recorder.statuses) == ("answered", "1: two", [])
 
 
 @pytest.mark.parametrize("fault", ["none", "loads_late"])

@@ -238,6 +238,7 @@ class SessionBridge:
             text=turn_text(entry.message),
             cwd=Path(),
             is_repeat=run > 1,
+            has_memory=self._store.has_memory(conversation),
         )
 
     async def _run_conversation_turn(self, running: RunningTurn) -> None:
@@ -364,6 +365,8 @@ class SessionBridge:
 
         The newest message of the conversation gets the text, which covers those of people; other ones refer to it.
         Raises OSError."""
+        if end.text:
+            self._store.mark_answered(running.turn.conversation)
         covered, runs = [running.entry, *running.answers], dict[EntryKey, int]()
         for turn_id in end.folded_turn_ids:
             if (entry := running.steered.get(turn_id)) is not None:

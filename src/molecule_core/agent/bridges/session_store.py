@@ -18,11 +18,12 @@ _MAX_SESSIONS = 10_000
 class _StoredSessions(Struct):
     """Content of the file.
 
-    `sessions`: session id by conversation. `approvals`: undecided approvals of this bridge. `limit`: of the
-    vendor.
+    `sessions`: session id by conversation. `unanswered`: conversations whose session has had no answer yet.
+    `approvals`: undecided approvals of this bridge. `limit`: of the vendor.
     """
 
     sessions: dict[str, str] = field(default_factory=dict)
+    unanswered: list[str] = field(default_factory=list)
     approvals: list[str] = field(default_factory=list)
     limit: StoredLimit = NO_LIMIT
 
@@ -50,12 +51,24 @@ class SessionStore:
         return self._stored.sessions.get(conversation, "")
 
     def set_session(self, conversation: str, session_id: str) -> None:
-        """Store the session of a conversation. Raises OSError."""
+        """Store the new session of a conversation. Raises OSError."""
         self._stored.sessions.pop(conversation, None)
         self._stored.sessions[conversation] = session_id
         while len(self._stored.sessions) > _MAX_SESSIONS:
             del self._stored.sessions[next(iter(self._stored.sessions))]
+        kept = [each for each in self._stored.unanswered if each != conversation and each in self._stored.sessions]
+        self._stored.unanswered = [*kept, conversation]
         self._save()
+
+    def has_memory(self, conversation: str) -> bool:
+        """Return whether the session of a conversation has had an answer, which would be lost with it."""
+        return conversation in self._stored.sessions and conversation not in self._stored.unanswered
+
+    def mark_answered(self, conversation: str) -> None:
+        """Store that the session of a conversation has had an answer. Raises OSError."""
+        if conversation in self._stored.unanswered:
+            self._stored.unanswered.remove(conversation)
+            self._save()
 
     @property
     def open_approvals(self) -> tuple[str, ...]:

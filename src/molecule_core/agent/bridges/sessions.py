@@ -31,7 +31,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     id of its message, so that a program that deduplicates runs it once. `run`: number of the try, from 1.
     `conversation`: key of the conversation, usable as a file name. `session_id`: the session of an earlier turn; empty
     for a new session. `text`: the envelope with instructions and the quoted body. `is_repeat`: an earlier try may have
-    sent this very turn, so the program may have run it in whole or in part.
+    sent this very turn, so the program may have run it in whole or in part. `has_memory`: the session has had an
+    answer; nothing is lost with one that has not.
     """
 
     activity_id: str
@@ -43,6 +44,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     text: str
     cwd: Path
     is_repeat: bool = False
+    has_memory: bool = False
 
 
 class TurnUsage(Struct, frozen=True, kw_only=True):

@@ -242,13 +242,13 @@ class AcpDriver:
         if turn.session_id and self._can_load and await self._load_session(connection, turn, servers):
             self._session_ids[turn.conversation] = turn.session_id
             return connection, turn.session_id, False
-        if turn.session_id:
+        if turn.has_memory:
             events.status("working", LOST_LINE.format(program=self._info.program))
         session_id = await connection.create_session(str(turn.cwd), servers)
         await events.session_started(session_id)
         self._sessions[session_id] = _Session()
         self._session_ids[turn.conversation] = session_id
-        return connection, session_id, bool(turn.session_id)
+        return connection, session_id, turn.has_memory
 
     async def _load_session(self, connection: AcpConnection, turn: Turn, servers: list[dict[str, Any]]) -> bool:
         """Load a session; return whether it knows its history. One whose loading was stopped counts as not loaded."""

@@ -75,8 +75,6 @@ class ClaudeDriver:
         self._stops: dict[str, asyncio.Event] = {}
         self._lost: set[str] = set()
         """Conversations whose session could not be loaded, until a turn of the new one has ended."""
-        self._unused: set[str] = set()
-        """Ids of sessions whose first turn was stopped before the program had it: nothing of them can be lost."""
         self._ending_idle: asyncio.Task[None] | None = None
 
     async def start(self) -> DriverInfo:
@@ -117,8 +115,6 @@ class ClaudeDriver:
         try:
             session = await unless_set(stop, self._session_for(turn, events))
             if session is None:
-                if not turn.session_id:
-                    self._unused.add(_first_session_id(turn))
                 return TurnEnd(kind="stopped")
             if turn.conversation not in self._lost:
                 return await session.run_turn(turn, events)
@@ -177,7 +173,7 @@ class ClaudeDriver:
                 return await self._start_session(turn, ("--resume", session_id), is_new=False)
             except UnknownSessionError:
                 _log.warning("conversation %s: its session is gone and begins anew", turn.conversation)
-                if session_id != _first_session_id(turn) and session_id not in self._unused:
+                if turn.has_memory:
                     self._lost.add(turn.conversation)
         else:
             session_id = _first_session_id(turn)
@@ -247,5 +243,5 @@ class ClaudeDriver:
 
 
 def _first_session_id(turn: Turn) -> str:
-    """Return the id of the session that begins with a turn: nothing is lost if it died before it was stored."""
+    """Return the id of the session that begins with a turn, the same for every try."""
     return str(uuid.uuid5(uuid.UUID(turn.turn_id), "session"))

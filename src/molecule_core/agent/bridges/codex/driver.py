@@ -240,14 +240,15 @@ class CodexDriver:
                 await self._ask(connection, "thread/resume", params)
             except CodexError as error:
                 _log.warning("the thread %s of Codex cannot be loaded: %s", turn.session_id, error)
-                events.status("working", LOST_LINE.format(program=PROGRAM))
+                if turn.has_memory:
+                    events.status("working", LOST_LINE.format(program=PROGRAM))
             else:
                 self._loaded.add(turn.session_id)
                 return turn.session_id, False
         started = await self._request_thread(connection, options)
         await events.session_started(started)
         self._loaded.add(started)
-        return started, bool(turn.session_id)
+        return started, turn.has_memory
 
     async def _request_thread(self, connection: CodexConnection, options: dict[str, Any]) -> str:
         tools = [
