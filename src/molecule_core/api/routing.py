@@ -251,10 +251,17 @@ class RouteTable:
         methods = branch.get("")
         if methods is None:
             raise RouteNotFound
+        if method == "HEAD" and "GET" in methods and _is_public_page(methods["GET"][0]):
+            method = "GET"  # the connection sends the head of its response only
         if method not in methods:
             raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
         route, names = methods[method]
         return route, {names[0]: values[0]} if len(names) == 1 else dict(zip(names, values, strict=True))
+
+
+def _is_public_page(route: Route) -> bool:
+    """Return whether a route only returns what everyone may read, so that HEAD can run its handler."""
+    return route.access is PUBLIC and not route.upgrades
 
 
 def _shorten_middle(text: str) -> str:
