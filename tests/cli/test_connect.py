@@ -205,6 +205,24 @@ async def test_files_and_folders_that_were_not_there_are_gone_again(home: Home, 
 
 
 @requirement("G24")
+async def test_each_file_is_reported_once_and_the_folder_to_start_in_is_named(home: Home, port: int) -> None:
+    async with serving(home.state, port):
+        args = ("claude-code", "--workspace", "Ops", "--create", "--apply", "--hooks")
+        applied = await home.run("connect", *args, "--wait", "1", PATH="/usr/bin:/bin")
+        undone = await home.connect("claude-code", "--undo")
+    entry, settings = home.project / ".mcp.json", home.folder / SETTINGS
+    lines = applied.err.splitlines()
+    what = "the permission to use the tools of Molecule and the Molecule hooks"
+    assert f"{entry}: added the Molecule server (the file is new)" in lines
+    assert [line for line in lines if line.startswith(str(settings))] == [f"{settings}: added {what} (the file is new)"]
+    assert f"Start Claude Code in {home.project}." in lines
+    assert any(line.startswith("There is no `claude` on the PATH of this shell.") for line in lines)
+    deleted = "deleted, since it did not exist before"
+    assert sorted(undone.err.splitlines())[:2] == [f"{settings}: {deleted}", f"{entry}: {deleted}"]
+    assert len(undone.err.splitlines()) == 3
+
+
+@requirement("G24")
 async def test_hooks_can_be_left_out(home: Home, port: int) -> None:
     async with serving(home.state, port):
         args = ("claude-code", "--workspace", "Ops", "--create", "--apply", "--no-hooks")

@@ -263,8 +263,9 @@ async def test_mail_that_waits_is_listed(run: Run, state: Path, port: int) -> No
             said = ""
             while "answer overdue" not in said:
                 said = (await run("waiting"))[1]
-    assert nothing == (0, "nothing is waiting")
-    assert seat["id"] in said
+    assert nothing == (0, "nothing has waited for longer than 10 minutes")
+    assert "  Ops: answer overdue to a person, message " in said
+    assert seat["id"] not in said
 
 
 # -- people and settings -----------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class NotApproved(_ApprovalDetails, MoleculeError):
 
 
 class ApprovalRequired(_ApprovalDetails, MoleculeError):
-    """{action} requires an approval by a rule of this workspace."""
+    """{action} needs an approval: a rule of this workspace requires it."""
 
     advice = "{how}"
 

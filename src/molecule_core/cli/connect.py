@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -404,13 +405,24 @@ def _print_token_line(token_file: Path) -> None:
 
 
 def _print_applied(paths: HostPaths, applied: list[AppliedEdit]) -> None:
-    for change in applied:
-        backup = "the file is new" if change.backup is None else f"backup: {change.backup}"
-        click.echo(f"{change.file}: added {_EDIT_TITLES[change.what]} ({backup})", err=True)
+    """Print one line for each file. The backup of its first edit is the file as it was before the command."""
+    for file, edits in _edits_by_file(applied).items():
+        backup = "the file is new" if edits[0].backup is None else f"backup: {edits[0].backup}"
+        click.echo(f"{file}: added {' and '.join(_EDIT_TITLES[each.what] for each in edits)} ({backup})", err=True)
     if not applied:
         click.echo("Nothing to write: the host is configured already.", err=True)
-    elif paths.host.note:
+        return
+    if paths.is_project:
+        click.echo(f"Start {paths.host.title} in {paths.root}.", err=True)
+    if paths.host.note:
         click.echo(paths.host.note, err=True)
+
+
+def _edits_by_file(edits: list[AppliedEdit]) -> dict[str, list[AppliedEdit]]:
+    found: dict[str, list[AppliedEdit]] = {}
+    for each in edits:
+        found.setdefault(str(each.file), []).append(each)
+    return found
 
 
 def _print_host_report(paths: HostPaths, seconds: int) -> None:
@@ -433,6 +445,12 @@ def _wait_until_seen(watch: AgentWatch, seconds: int, host: Host) -> None:
         return
     if watch.contact is not None:
         watch.contact.request()
+    if host.program and shutil.which(host.program) is None:
+        click.echo(
+            f"There is no `{host.program}` on the PATH of this shell. If {host.title} is not installed, install it "
+            "first.",
+            err=True,
+        )
     notice = f"Start {host.title} now. Waiting up to {seconds} s for the agent (Ctrl-C only stops waiting) ..."
 
     def on_listening() -> None:
@@ -465,6 +483,7 @@ def _undo_last_apply(paths: HostPaths, settings: Settings, address: str) -> None
     changes = paths.files.last_edits(paths.host.name, [paths.config, paths.settings])
     if not changes:
         raise CommandFailed(reason=f"there is nothing to undo: no --apply to {paths.config} is recorded.")
+    partly = dict[str, list[str]]()
     for change in reversed(changes):
 
         def remove_edit(text: str, change: AppliedEdit = change) -> str:
@@ -475,9 +494,13 @@ def _undo_last_apply(paths: HostPaths, settings: Settings, address: str) -> None
             return remove_workspace(paths.host, text, paths.command, change.workspace_id)
 
         undone = paths.files.undo_edit(change, remove_edit)
-        title = _EDIT_TITLES.get(change.what, change.what)
-        notice = "restored" if undone.exact else f"changed since then, so only {title} was removed"
-        click.echo(f"{change.file}: {notice}", err=True)
+        removed = partly.setdefault(str(change.file), [])
+        removed += [] if undone.exact else [_EDIT_TITLES.get(change.what, change.what)]
+    for file, removed in partly.items():
+        notice = "restored" if Path(file).exists() else "deleted, since it did not exist before"
+        if removed:
+            notice = f"changed since then, so only {' and '.join(reversed(removed))} was removed"
+        click.echo(f"{file}: {notice}", err=True)
     _revoke_token(changes[-1], settings, address)
 
 

@@ -100,12 +100,16 @@ def _cells(agent: dict[str, Any]) -> tuple[str, ...]:
 @JSON_OPTION
 @client_options
 def list_waiting(org: str | None, as_json: bool, **flags: Any) -> None:
-    """List workspaces with mail that waits, the longest waiting first, and messages whose answer is overdue."""
+    """List workspaces with messages that nothing has picked up, the longest waiting first, and overdue answers.
+
+    A message is listed once it has waited for longer than a limit (MOLECULE_LIMIT_UNTAKEN_SECONDS, 10 minutes)."""
 
     async def work(api: ApiClient) -> None:
         org_id = await find_org_id(api, org)
+        unread = await api.get(f"/orgs/{org_id}/untaken")
         found = {
-            "unread": (await api.get(f"/orgs/{org_id}/untaken"))["untaken"],
+            "unread": unread["untaken"],
+            "untaken_seconds": unread["untaken_seconds"],
             "overdue": (await api.get(f"/orgs/{org_id}/obligations", state="overdue"))["obligations"],
         }
         print_result(found, as_json, _print_waiting)
@@ -119,10 +123,15 @@ def _print_waiting(found: dict[str, Any]) -> None:
         name, since = printable_line(row["workspace_name"]), row["since"][:_TIME_LENGTH]
         click.echo(f"{since}  {name} ({row['status']}): {row['waiting']}{more} unread")
     for row in found["overdue"]:
-        due = str(row["due_at"] or "")[:_TIME_LENGTH]
-        click.echo(f"{due}  answer overdue: message {row['activity_id']} to workspace {row['workspace_id']}")
+        due = str(row["overdue_at"] or "")[:_TIME_LENGTH]
+        name, sender = printable_line(row["workspace_name"]), printable_line(row["source_name"] or "a person")
+        click.echo(f"{due}  {name}: answer overdue to {sender}, message {row['activity_id']}")
     if not found["unread"] and not found["overdue"]:
-        click.echo("nothing is waiting")
+        click.echo(f"nothing has waited for longer than {_duration_text(found['untaken_seconds'])}")
+
+
+def _duration_text(seconds: int) -> str:
+    return f"{seconds} seconds" if seconds % 60 else f"{seconds // 60} minutes" if seconds > 60 else "1 minute"
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -61,6 +61,10 @@ class NoAnswerError(Exception):
     Whether the request was processed is unknown: repeat it with the same messageId, which is safe."""
 
 
+class ConnectionBroken(NoAnswerError):
+    """No response: the server is unreachable, or the connection ended before the response was complete."""
+
+
 class ConnectionPool:
     """Connections to one server, which clients with different credentials may share."""
 
@@ -135,7 +139,7 @@ class ApiClient:
         try:
             response = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
         except _CONNECTION_ERRORS as error:
-            raise NoAnswerError(str(error) or type(error).__name__) from error
+            raise ConnectionBroken(str(error) or type(error).__name__) from error
         if not response.is_success:
             raise ApiError(response.status_code, _error_body(response))
         return _decode_body(response)
@@ -154,7 +158,7 @@ class ApiClient:
                     write(piece)
                 return file_name_of(response.headers.get("content-disposition", ""))
         except _CONNECTION_ERRORS as error:
-            raise NoAnswerError(str(error) or type(error).__name__) from error
+            raise ConnectionBroken(str(error) or type(error).__name__) from error
 
     async def upload(self, path: str, name: str, content: bytes | BinaryIO, mime_type: str) -> Any:
         """Upload one file as a form. Raises ApiError, NoAnswerError."""
@@ -163,7 +167,7 @@ class ApiClient:
         try:
             response = await self._http.post(self._url + path, files=files, headers=headers)
         except _CONNECTION_ERRORS as error:
-            raise NoAnswerError(str(error) or type(error).__name__) from error
+            raise ConnectionBroken(str(error) or type(error).__name__) from error
         if not response.is_success:
             raise ApiError(response.status_code, _error_body(response))
         return _decode_body(response)
@@ -179,7 +183,7 @@ class ApiClient:
                     if line.startswith(_SSE_DATA_PREFIX):
                         yield msgspec.json.decode(line[len(_SSE_DATA_PREFIX) :])
         except _CONNECTION_ERRORS as error:
-            raise NoAnswerError(str(error) or type(error).__name__) from error
+            raise ConnectionBroken(str(error) or type(error).__name__) from error
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

@@ -63,8 +63,8 @@ CLAUDE_CODE = Host(
     "json",
     ".mcp.json",
     ("mcpServers", SERVER_ENTRY),
-    "Start Claude Code in that folder. If it asks whether you trust the folder, choose Yes: before, it starts no "
-    "server of a project.",
+    "If Claude Code asks whether you trust the folder, choose Yes: until then it does not start the MCP servers of a "
+    "project.",
     JsonGrammar(byte_order_mark=True),
     "claude",
 )
@@ -98,8 +98,8 @@ HOSTS: tuple[Host, ...] = (
         "json",
         "~/.gemini/settings.json",
         ("mcpServers", SERVER_ENTRY),
-        "Gemini CLI reads the file at startup. If it asks whether you trust the folder, choose Trust folder: before, "
-        "it starts no servers.",
+        "Gemini CLI reads the file at startup. If it asks whether you trust the folder, choose Trust folder: until "
+        "then it does not start MCP servers.",
         JsonGrammar(comments=True),
         "gemini",
     ),

@@ -15,7 +15,7 @@ from molecule_core.agent.mailbox.cursors import CursorFile, CursorState
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.leader import LeaderLock
 from molecule_core.agent.mailbox.membership import Membership, MembershipContext
-from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.client.api import ApiError, ConnectionBroken, NoAnswerError
 from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 from testing.clocks import FakeClock, SeededRandomness, settle
 from testing.waits import bounded
@@ -157,6 +157,22 @@ async def test_after_trouble_it_asks_again_later_and_later_and_at_once_again_aft
         server.refuses.clear()
         await clock.advance(60)
         assert life.seats["w"].state == "leading"
+
+
+@requirement("G7")
+async def test_a_broken_connection_is_called_one_and_the_next_contact_is_logged(
+    server: StandIn, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.refuses["/registry/register"] = ConnectionBroken("Server disconnected without sending a response.")
+    async with alive(tmp_path, clock, server, retry_seconds=1, retry_most_seconds=1) as life:
+        await clock.advance(1)
+        said = life.seats["w"].problem
+        server.refuses.clear()
+        await clock.advance(2)
+        assert life.seats["w"].state == "leading"
+    assert said.endswith("broke or cannot be opened (Server disconnected without sending a response); retrying"), said
+    assert "unexpected response" not in caplog.text
+    assert [each for each in caplog.messages if "connected to" in each and each.endswith("again")] != []
 
 
 @requirement("G6")

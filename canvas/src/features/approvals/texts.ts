@@ -34,7 +34,7 @@ export const STATE_TEXTS: Readonly<Record<ApprovalState, string>> = {
 const SOURCES: Readonly<Record<string, string>> = {
   tool: "requested by the agent with a tool",
   api: "requested by the agent over the API",
-  rule: "required by a rule of the organisation",
+  rule: "required by a rule of the agent’s workspace",
   relay: "requested by the agent’s runtime before a tool call",
   host: "requested by the agent’s runtime before a tool call",
   a2a: "required to continue a task",

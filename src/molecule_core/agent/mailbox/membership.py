@@ -32,7 +32,7 @@ from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
 from molecule_core.agent.mailbox.leader import LeaderLock
 from molecule_core.agent.mailbox.mail_transfer import MailClient, MailServer
 from molecule_core.agent.mailbox.received_files import ReceivedFiles
-from molecule_core.client.api import ApiClient, ApiError, NoAnswerError, expect_member
+from molecule_core.client.api import ApiClient, ApiError, ConnectionBroken, NoAnswerError, expect_member
 from molecule_core.client.contact_file import ContactFile
 from molecule_core.client.host_context_file import CONTEXT_PATH, HostContextFile
 from molecule_core.common.clock import Clock
@@ -263,6 +263,8 @@ class Membership:
                 async with self._context.servers.connect_gate(self.url):
                     await self._register()
                 back_off.reset()
+                if self._failures:
+                    _log.warning("workspace %s: connected to %s again", self.id, self.url)
                 self.state, self.problem, self._failures = "leading", "", 0
                 await self._run_loops()
             except (MembershipEnded, LeadershipLost, LeaderFenced):
@@ -286,9 +288,11 @@ class Membership:
         if not isinstance(error, ApiError | NoAnswerError | OSError):
             _log.error("workspace %s: a response of %s has an unknown format", self.id, self.url, exc_info=error)
         self.state = "away"
-        self._set_problem(
-            f"{self.url} returned an unexpected response ({str(error) or type(error).__name__}); retrying"
-        )
+        reason = str(error).rstrip(".") or type(error).__name__
+        if isinstance(error, ConnectionBroken | OSError):
+            self._set_problem(f"the connection to {self.url} broke or cannot be opened ({reason}); retrying")
+        else:
+            self._set_problem(f"{self.url} returned an unexpected response ({reason}); retrying")
 
     def _set_problem(self, text: str) -> None:
         self.problem = text

@@ -395,7 +395,8 @@ def approval_needed_error(problem: Mapping[str, Any]) -> ToolError:
         )
     retry_text = f'repeat the same call with the same arguments and {APPROVAL_ARGUMENT} "{item["approval_id"]}"'
     reason_text = (
-        f"{truncate_line(str(item.get('action')), _MAX_QUOTED_LENGTH)} needs an approval by a rule of your workspace."
+        f"{truncate_line(str(item.get('action')), _MAX_QUOTED_LENGTH)} needs an approval: a rule of your workspace "
+        "requires it."
     )
     if item.get("status") == ApprovalStatus.APPROVED:
         return ToolError(f"{reason_text} It is approved: {retry_text}.", APPROVAL_NEEDED)
