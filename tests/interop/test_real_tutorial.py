@@ -195,7 +195,7 @@ async def test_the_tutorial_works_with_a_real_claude_code(tmp_path: Path, endpoi
 
         # Step 3: `connect` waits in the second terminal, and Claude Code starts in the third.
         connect = blocks['export CLONE="$PWD" PATH="$PWD/.venv/bin:$PATH"']
-        waiting = await asyncio.to_thread(reader.main.run_until, reader.filled(connect.text), "Start Claude Code")
+        waiting = await asyncio.to_thread(reader.main.run_until, reader.filled(connect.text), "Start Claude Code now")
         start = blocks["cd ~/my-project"]
         env = session_environment(home, endpoint) | {"PATH": path}
         async with (
