@@ -32,7 +32,7 @@ SMALL, BIG, QUICK_BIG = 100_000, 10_000_000, 1_000_000
 _TEXT_BYTES = 160  # about 300 with the JSON around it
 _BYTES_A_ROW = 1600  # with indexes, rounded up: what the disk must have free before we begin
 _FIRST_MICROSECOND = 1_790_000_000_000_000
-_BUILD_PRAGMAS = {"journal_mode": "off", "synchronous": "off", "locking_mode": "exclusive", "cache_size": -1_000_000}
+BUILD_PRAGMAS = {"journal_mode": "off", "synchronous": "off", "locking_mode": "exclusive", "cache_size": -1_000_000}
 _INBOUND_OF_FOUR = 3
 
 
@@ -109,10 +109,10 @@ def _check_disk(rows: int) -> None:
 
 def fill(path: Path, rows: int, say: Say) -> None:
     """Makes a store with so many rows."""
-    asyncio.run(_make_empty(path))
+    asyncio.run(make_empty(path))
     insert = load_queries("sqlite")["insert_activity"]
     connection = apsw.Connection(str(path))
-    for name, value in _BUILD_PRAGMAS.items():
+    for name, value in BUILD_PRAGMAS.items():
         connection.pragma(name, value)
     with connection:
         indexes = _take_indexes(connection)
@@ -133,7 +133,8 @@ def _take_indexes(connection: apsw.Connection) -> list[str]:
     return [str(sql) for _, sql in found]
 
 
-async def _make_empty(path: Path) -> None:
+async def make_empty(path: Path) -> None:
+    """Make an empty store."""
     store = open_store(path)
     await store.open()
     await store.close()

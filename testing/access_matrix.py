@@ -239,6 +239,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/admin/delegations"): Rule({"admin"}),
     ("GET", "/admin/delegations/stats"): Rule({"admin"}),
     ("GET", "/orgs/{org_id}/delegations"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/search"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/untaken"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 NOUNS = (
-    *("delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org", "instructions"),
-    *("access", "runners"),
+    *("search", "delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org"),
+    *("instructions", "access", "runners"),
 )
 
 # Files beside the packages that are not code.
@@ -64,6 +64,14 @@ TABLE = (
     Row("api.http", ("api.http", "common")),
     Row("views", ("views", "nouns.{reader,model}", "store.{database,journal,wakeups}", "wire", "common")),
     Row("nouns.__init__", ()),
+    # What it indexes is read by its own statements from the tables of these nouns.
+    Row(
+        "search",
+        (
+            *("search", "messages.{chat_view,model}", "delegations.model", "threads.model", "memory.model"),
+            *("org.{model,reader}", *BASE),
+        ),
+    ),
     Row("delegations", ("delegations", "messages", "org", *BASE)),
     Row("approvals", ("approvals", "messages", "org", *BASE)),
     Row("threads", ("threads", "messages", "org", *BASE)),

@@ -97,6 +97,16 @@ async def test_statements_work_on_a_store_that_was_brought_forward(engine: Engin
     assert await asked(engine, place, "SELECT seq FROM read_marks WHERE person_id = 'p'") == [(3,)]
 
 
+@requirement("SE2", "O1")
+@versions
+async def test_what_an_older_store_has_is_to_be_indexed(engine: Engine, place: str, version: int) -> None:
+    await write_release(engine, place, version, rows_of(version, COUNT))
+    await opened(engine, place)
+    orgs = sorted(row[0] for row in await asked(engine, place, "SELECT id FROM orgs"))
+    found = await asked(engine, place, "SELECT org_id, backfill FROM search_positions")
+    assert sorted(found) == [(each, "{}") for each in orgs]
+
+
 def migration_lines(version: int, copy: Path) -> list[str]:
     """Return what the log says of a migration."""
     return [

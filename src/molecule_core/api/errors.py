@@ -12,6 +12,7 @@ from molecule_core.live_turns import errors as live_turn_errors
 from molecule_core.memory import errors as memory_errors
 from molecule_core.messages import errors as message_errors
 from molecule_core.runners import errors as runner_errors
+from molecule_core.search import errors as search_errors
 from molecule_core.threads import errors as thread_errors
 
 
@@ -72,6 +73,7 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.BroadcastTooWide: ErrorMapping("broadcast_too_wide", 422, _INVALID_PARAMS),
     errors.RateLimited: ErrorMapping("rate_limited", 429, _SERVER),
     errors.TalkToUserDisabled: ErrorMapping("talk_to_user_disabled", 403, _SERVER),
+    search_errors.EmptySearch: ErrorMapping("empty_search", 400, _INVALID_PARAMS),
     errors.CursorNotFound: ErrorMapping("cursor_gone", 410, _SERVER),
     errors.StaleAttempt: ErrorMapping("stale_attempt", 409, _SERVER),
     errors.NotADeadLetter: ErrorMapping("not_dead", 409, _SERVER),

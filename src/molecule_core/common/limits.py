@@ -269,6 +269,19 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
     memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
     memory_ttl_seconds: Annotated[Count, Meta(description="maximum time to live of a key")] = 366 * 86_400
+    search_results: Annotated[Count, Meta(description="results that one search returns")] = 50
+    search_query_words: Annotated[
+        Count, Meta(description="words of a search over all texts that are used; the rest is ignored")
+    ] = 32
+    search_text_characters: Annotated[
+        Count, Meta(description="characters of one text that are searchable; what follows is not found")
+    ] = 16 << 10
+    search_snippet_characters: Annotated[Count, Meta(description="characters of a text that a search result shows")] = (
+        200
+    )
+    search_reads: Annotated[
+        Count, Meta(description="pages of candidates that one search reads, if many of them do not match")
+    ] = 8
     vendor_limit_hours: Annotated[
         Count,
         Meta(description="hours that a vendor's limit may keep a workspace from working; a longer one is shortened"),

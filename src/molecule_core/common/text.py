@@ -88,6 +88,13 @@ def truncate_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def hide_control_characters(text: str) -> str:
+    """Return a text of the same length with a blank for each line break and each hidden character."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if _is_hidden(each) else each for each in text)
+
+
 def remove_terminal_codes(text: str) -> str:
     """Remove colours, cursor movements, titles and hyperlinks of a terminal, each code as a whole."""
     return _TERMINAL_CODE.sub("", text)

@@ -56,6 +56,7 @@ from molecule_core.api.prompts import PromptRoutes
 from molecule_core.api.rate_limits import RateLimiter
 from molecule_core.api.routing import Request, Route, RouteTable
 from molecule_core.api.runners import RunnerRoutes
+from molecule_core.api.search import SearchRoutes
 from molecule_core.api.system import StoreReadiness, SystemRoutes
 from molecule_core.api.threads.collaboration import CollaborationRoutes
 from molecule_core.api.threads.engines import EngineRoutes
@@ -91,6 +92,7 @@ from molecule_core.org.writer import HEARTBEATS, SWEEP, OrgWriter
 from molecule_core.prompts.retention import PromptRetention
 from molecule_core.runners.retention import RunnerRetention
 from molecule_core.runners.subscribers import on_workspaces_removed as on_runner_workspaces_removed
+from molecule_core.search.retention import SearchRetention
 from molecule_core.server.process import ProcessRuntime
 from molecule_core.server.server_record import read_server_record
 from molecule_core.server.services import (
@@ -104,6 +106,7 @@ from molecule_core.server.services import (
     build_messages,
     build_prompts,
     build_runners,
+    build_search,
     build_threads,
 )
 from molecule_core.store.cache_sync import run_sync
@@ -183,6 +186,7 @@ class Server:
         )
         self.live_turns = build_live_turns(runtime)
         self.memory = build_memory(runtime, org)
+        self.search = build_search(runtime, org)
         self.prompts = build_prompts(runtime, org)
         self.runners = build_runners(runtime, org, self.access)
         self._host_contexts = HostContextReader(org, self.prompts.reader)
@@ -259,6 +263,8 @@ class Server:
             HeartbeatRetention(store),
             LiveTurnRetention(store),
             RunnerRetention(store),
+            # Last: what the others have deleted is not searched any more.
+            SearchRetention(store),
         )
         return RetentionWorker(store, policies, clock=clock, limits=limits)
 
@@ -438,11 +444,12 @@ class Server:
         yield from FileRoutes(messages.file_writer, authenticator.approval_gate.check_upload, limits=limits).routes()
 
     def _thread_routes(self, authenticator: Authenticator, rate_limiter: RateLimiter) -> Iterator[Route]:
-        """Yield the routes of memory, prompts and threads."""
+        """Yield the routes of memory, search, prompts and threads."""
         org, limits, memory, threads = self._org, self.settings.limits, self.memory, self.threads
         yield from MemoryRoutes(
             memory.writer, memory.reader, memory.key_writer, memory.key_reader, org, limits=limits
         ).routes()
+        yield from SearchRoutes(self.search.reader, org, limits=limits).routes()
         yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
         yield from ThreadRoutes(
             threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits
@@ -539,6 +546,7 @@ class Server:
             self._timers.run(),
             self.delivery.push_dispatcher.run(exclusive=not self.store.is_shared),
             self.messages.file_writer.delete_removed_periodically(self.runtime.closing),
+            self.search.indexer.run(),
         ]
         if self.store.is_shared:
             workers += [
@@ -564,6 +572,7 @@ class Server:
         """End waits, finish accepted commands, close the store."""
         self.wakeups.close()
         self.runtime.closing.set()
+        self.search.indexer.close()
         await self.live_hub.close()
         await self.mcp_routes.close()
         await self.progress_throttle.close()

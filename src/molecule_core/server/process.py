@@ -5,7 +5,7 @@ Called by `server/composition.py`; calls store and common.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from molecule_core.common.clock import Clock, SystemClock
 from molecule_core.common.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
@@ -44,6 +44,8 @@ class ProcessRuntime:
         poll_seconds = settings.limits.look_again_seconds if settings.database else None
         self.wakeups = Notifier(self.clock, look_again_seconds=poll_seconds)
         self.bus: Bus | None = None
+        self.commit_observers: list[Callable[[Sequence[str]], None]] = []
+        """Called after each commit of this process with its wake-up keys."""
         self.cache_sync = CacheSync(self.wakeups.notify)
         self.store = self._create_store()
 
@@ -87,7 +89,7 @@ class ProcessRuntime:
         if self.settings.nats:
             raise BadSettings(reason="nats requires a PostgreSQL database. Set database too, or remove nats.")
         path = self.settings.state_folder / DATABASE_FILE
-        return SqliteStore(path, clock=self.clock, ids=self.ids, limits=limits, notify=self.wakeups.notify)
+        return SqliteStore(path, clock=self.clock, ids=self.ids, limits=limits, notify=self._notify_process)
 
     async def read_clock_skew(self) -> float:
         """Return by how many seconds this clock is ahead of the database's; 0 if the database does not respond."""
@@ -107,9 +109,15 @@ class ProcessRuntime:
 
         return PostgresTransport(self.settings.database)
 
-    def _notify_all_processes(self, keys: Iterable[str]) -> None:
-        keys = set(keys)
+    def _notify_process(self, keys: Iterable[str]) -> None:
+        keys = list(keys)
         self.wakeups.notify(keys)
+        for observer in self.commit_observers:
+            observer(keys)
+
+    def _notify_all_processes(self, keys: Iterable[str]) -> None:
+        keys = list(dict.fromkeys(keys))
+        self._notify_process(keys)
         if self.bus is not None:
             self.bus.publish(keys)
 

@@ -56,6 +56,9 @@ from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
 from molecule_core.runners.reader import RunnerReader
 from molecule_core.runners.writer import RunnerWriter
+from molecule_core.search.indexer import SearchIndexer
+from molecule_core.search.reader import SearchReader
+from molecule_core.search.writer import SearchIndexWriter
 from molecule_core.server.process import ProcessRuntime
 from molecule_core.store.blob_store import BlobStore
 from molecule_core.store.database import Store
@@ -317,6 +320,22 @@ def build_memory(runtime: ProcessRuntime, org: OrgReader) -> MemoryServices:
         KeyWriter(store, org, clock=clock, limits=limits),
         KeyReader(store, clock=clock),
     )
+
+
+class SearchServices(Struct, frozen=True, eq=False):
+    """Services of the search over all texts."""
+
+    indexer: SearchIndexer
+    reader: SearchReader
+
+
+def build_search(runtime: ProcessRuntime, org: OrgReader) -> SearchServices:
+    """Build the services of the search; its index follows the commits of this process."""
+    store, limits = runtime.store, runtime.settings.limits
+    writer = SearchIndexWriter(store, limits=limits)
+    indexer = SearchIndexer(store, org, writer, clock=runtime.clock, limits=limits)
+    runtime.commit_observers.append(indexer.on_commit)
+    return SearchServices(indexer, SearchReader(store, org, limits=limits))
 
 
 class PromptServices(Struct, frozen=True, eq=False):

@@ -15,6 +15,8 @@ from molecule_core.wire.schemas.events import EVENTS
 
 SUBTREE_PREFIX = "tree:"
 """Prefix of the audience of an event that another workspace also receives; its id follows."""
+ORG_PREFIX = "org:"
+"""Prefix of the wake-up key of an organisation's journal; its id follows."""
 
 
 class JournalEntry(Struct, frozen=True):
@@ -109,7 +111,7 @@ def heartbeat_key(org_id: str) -> str:
 
 def org_key(org_id: str) -> str:
     """Return the wake-up key of an organisation's journal."""
-    return f"org:{org_id}"
+    return f"{ORG_PREFIX}{org_id}"
 
 
 def answer_key(activity_id: str) -> str:

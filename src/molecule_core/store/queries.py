@@ -12,7 +12,7 @@ a reason. store/cache_sync.py uses it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -31,6 +31,7 @@ PACKAGES_WITH_QUERIES = (
     "org",
     "messages",
     "memory",
+    "search",
     "prompts",
     "instructions",
     "delegations",
@@ -42,7 +43,7 @@ PACKAGES_WITH_QUERIES = (
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
 _CACHE_RULE = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
-# Marker in the schema: objects derived from its tables, for search, follow.
+# Marker in the schema: objects derived from one of its tables, for search, follow. The name of the table is next.
 _SEARCH_MARKER = "\n-- search: "
 # Marker in the schema, before that one: triggers that reject writes follow.
 _GUARDS_MARKER = "\n-- guards: "
@@ -168,10 +169,10 @@ def load_schema(dialect: Dialect) -> str:
     return _read_in_dialect(package_resources.PACKAGE_FOLDER / "store" / "schema.sql", dialect)
 
 
-def load_search(dialect: Dialect) -> str:
-    """Return the end of the schema: the search index of memories, derived from its table."""
-    _, prefix, rest = load_schema(dialect).partition(_SEARCH_MARKER)
-    return prefix + rest
+def load_search(dialect: Dialect, tables: Container[str]) -> str:
+    """Return the end of the schema: the search indexes derived from those of these tables that have one."""
+    _, *sections = load_schema(dialect).split(_SEARCH_MARKER)
+    return "".join(_SEARCH_MARKER + each for each in sections if each.partition(":")[0] in tables)
 
 
 def load_guards(dialect: Dialect) -> str:

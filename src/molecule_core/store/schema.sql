@@ -666,6 +666,28 @@ CREATE TABLE memory_usage (
     bytes BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
 
+-- search index: the searchable texts of messages, delegations, items of threads and memories. no orders them by time
+-- (search/rules.py); ordinal: of an item within its thread, else 0. words: the partition, the workspaces and the words
+-- of the text, each once
+CREATE TABLE search_documents (
+    no BIGINT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    words TEXT NOT NULL
+);
+CREATE UNIQUE INDEX search_documents_by_source ON search_documents (org_id, kind, id, ordinal);
+
+-- search index: how far an organisation is indexed: its journal up to seq. backfill: JSON, how far rows from before
+-- that; NULL: all of them
+CREATE TABLE search_positions (
+    org_id TEXT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    backfill TEXT
+) /*sqlite: WITHOUT ROWID */;
+
 -- prompts: the files (JSON) that a workspace shares with its direct children, and the number of their changes
 CREATE TABLE shared_contexts (
     workspace_id TEXT PRIMARY KEY,
@@ -923,11 +945,18 @@ CREATE INDEX runner_requests_by_expiry ON runner_requests (expires_at);
 /*postgres: CREATE FUNCTION thread_bases_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF TG_OP = 'DELETE' THEN IF NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = OLD.thread_id) THEN RETURN OLD; END IF; END IF; RAISE EXCEPTION 'base instructions are written once, and stay as long as their thread'; END; $$; */
 /*postgres: CREATE TRIGGER thread_bases_kept BEFORE UPDATE OR DELETE ON thread_bases FOR EACH ROW EXECUTE FUNCTION thread_bases_refuse(); */
 
--- search: the search index of each engine, derived from the words of memories. No copy of the other engine has it: a
--- restore creates it from here. On SQLite triggers update the table, and it has an index for each length of a prefix
--- (memory/rules.py).
+-- search: memories: the search index of each engine, derived from the words of memories. No copy of the other engine
+-- has it: a restore creates it from here. On SQLite triggers update the table, and it has an index for each length of a
+-- prefix (memory/rules.py).
 /*sqlite: CREATE VIRTUAL TABLE memory_words USING fts5 (words, content = 'memories', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
 /*sqlite: CREATE TRIGGER memories_written AFTER INSERT ON memories BEGIN INSERT INTO memory_words (rowid, words) VALUES (new.no, new.words); END; */
 /*sqlite: CREATE TRIGGER memories_forgotten AFTER DELETE ON memories BEGIN INSERT INTO memory_words (memory_words, rowid, words) VALUES ('delete', old.no, old.words); END; */
 /*sqlite: INSERT INTO memory_words (memory_words) VALUES ('rebuild'); */
 /*postgres: CREATE INDEX memories_by_words ON memories USING gin (array_to_tsvector(string_to_array(words, ' '))); */
+
+-- search: search_documents: the same for the searchable texts of all kinds (search/rules.py)
+/*sqlite: CREATE VIRTUAL TABLE search_words USING fts5 (words, content = 'search_documents', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
+/*sqlite: CREATE TRIGGER search_documents_written AFTER INSERT ON search_documents BEGIN INSERT INTO search_words (rowid, words) VALUES (new.no, new.words); END; */
+/*sqlite: CREATE TRIGGER search_documents_forgotten AFTER DELETE ON search_documents BEGIN INSERT INTO search_words (search_words, rowid, words) VALUES ('delete', old.no, old.words); END; */
+/*sqlite: INSERT INTO search_words (search_words) VALUES ('rebuild'); */
+/*postgres: CREATE INDEX search_documents_by_words ON search_documents USING gin (array_to_tsvector(string_to_array(words, ' '))); */

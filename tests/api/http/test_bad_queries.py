@@ -44,7 +44,8 @@ HOSTILE = (
 
 
 async def _get(server: Running, target: str, token: str = ADMIN_TOKEN) -> Reply:
-    return await ask(server.port, "GET", target, token=token)
+    # A search needs words; of a repeated parameter the last one counts.
+    return await ask(server.port, "GET", target.replace("/search?", "/search?q=plum&"), token=token)
 
 
 async def _wrote(seat: Seat, other: Seat, text: str) -> str:
@@ -139,7 +140,8 @@ async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: R
         for name in (*route.query, "undeclared"):
             for value in [each for each in HOSTILE if name != "wait" or not each.isdigit()]:
                 reply = await _get(server, f"{path}?{name}={value}", token)
-                if reply.status not in (200, 404, 410, 422):
+                is_empty_search = name == "q" and reply.status == 400 and reply.json["code"] == "empty_search"
+                if reply.status not in (200, 404, 410, 422) and not is_empty_search:
                     wrong[f"{route.path}?{name}={value[:30]}"] = (reply.status, reply.body[:200])
     assert wrong == {}
 

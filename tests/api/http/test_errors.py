@@ -20,6 +20,7 @@ from molecule_core.live_turns import errors as live_turn_errors
 from molecule_core.memory import errors as memory_errors
 from molecule_core.messages import errors as message_errors
 from molecule_core.runners import errors as runner_errors
+from molecule_core.search import errors as search_errors
 from molecule_core.threads import errors as thread_errors
 from testing.clocks import FakeClock
 from testing.mcp_clients import greeting, line_of, listening
@@ -35,7 +36,7 @@ _EVERY = {
     name: each
     for module in (
         *(errors, approval_errors, delegation_errors, live_turn_errors, memory_errors, message_errors),
-        *(runner_errors, thread_errors),
+        *(runner_errors, search_errors, thread_errors),
     )
     for name, each in vars(module).items()
 }
@@ -134,6 +135,11 @@ class World:
 
 
 Provoke = Callable[[World], Awaitable[Reply]]
+
+
+async def _empty_search(world: World) -> Reply:
+    (org,) = (await world.ask("GET", "/orgs")).json
+    return await world.ask("GET", f"/orgs/{org['id']}/search?q=%21")
 
 
 async def _removed(world: World) -> Reply:
@@ -496,6 +502,7 @@ PROVOKED: dict[str, Provoke] = {
     "broadcast_too_wide": _to_two_others,
     "rate_limited": _third_login,
     "talk_to_user_disabled": _silenced,
+    "empty_search": _empty_search,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "scope_forbidden": _for_all_from_below,
     "memory_of_another": _what_a_peer_remembers,

@@ -1,5 +1,5 @@
 -- From schema 9 to 10: signed pushes, counters of what is stored, live turns, runners, answers that are sent,
--- limits of vendors, messages that no model has read, and conversations of two workspaces.
+-- limits of vendors, messages that no model has read, conversations of two workspaces, and a search over all texts.
 
 -- access: secrets that sign pushes, readable because the server signs with them. ends_at NULL: the current one
 CREATE TABLE push_secrets (
@@ -143,3 +143,34 @@ CREATE INDEX activities_by_peer ON activities (workspace_id, source_id, created_
     WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
 CREATE INDEX activities_by_recipient ON activities (source_id, workspace_id)
     WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
+
+-- search index: the searchable texts of messages, delegations, items of threads and memories. no orders them by time
+-- (search/rules.py); ordinal: of an item within its thread, else 0. words: the partition, the workspaces and the words
+-- of the text, each once
+CREATE TABLE search_documents (
+    no BIGINT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    words TEXT NOT NULL
+);
+CREATE UNIQUE INDEX search_documents_by_source ON search_documents (org_id, kind, id, ordinal);
+
+-- search index: how far an organisation is indexed: its journal up to seq. backfill: JSON, how far rows from before
+-- that; NULL: all of them
+CREATE TABLE search_positions (
+    org_id TEXT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    backfill TEXT
+) /*sqlite: WITHOUT ROWID */;
+-- What is there already is indexed in the background.
+INSERT INTO search_positions (org_id, seq, backfill)
+SELECT id, coalesce((SELECT max(seq) FROM events WHERE events.org_id = orgs.id), 0), '{}' FROM orgs;
+
+-- search index: what searches, derived from the table (schema.sql)
+/*sqlite: CREATE VIRTUAL TABLE search_words USING fts5 (words, content = 'search_documents', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
+/*sqlite: CREATE TRIGGER search_documents_written AFTER INSERT ON search_documents BEGIN INSERT INTO search_words (rowid, words) VALUES (new.no, new.words); END; */
+/*sqlite: CREATE TRIGGER search_documents_forgotten AFTER DELETE ON search_documents BEGIN INSERT INTO search_words (search_words, rowid, words) VALUES ('delete', old.no, old.words); END; */
+/*postgres: CREATE INDEX search_documents_by_words ON search_documents USING gin (array_to_tsvector(string_to_array(words, ' '))); */

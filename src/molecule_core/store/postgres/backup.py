@@ -2,7 +2,7 @@
 
 So a copy of either engine can be restored into either, and `molecule doctor` and restore handle one file format. The
 tables of a copy are those of the database, also with an older schema: the copy before a migration allows a return to
-it. The search index of memories is specific to the engine and is rebuilt from the copied table.
+it. Search indexes are specific to the engine and are rebuilt from the copied tables.
 
 Called by cli, and by the PostgreSQL store before a migration.
 """
@@ -24,8 +24,6 @@ from molecule_core.store.sqlite.backup import StoreInfo, integrity_error, sync_f
 # The lock that guards the schema, also taken by `store/postgres/store.py`.
 SCHEMA_LOCK = 0x4D4F4C02
 _BATCH_ROWS = 2000
-# The table that the search index is built from.
-_SEARCHED_TABLE = "memories"
 _GUARDED_TABLE = "thread_bases"
 # Table options of SQLite after the closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
@@ -87,8 +85,8 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: IdGenerator) -> None:
             tables = _table_names(source)
             for table in tables:
                 await _load_table(source, connection, table)
-            if _SEARCHED_TABLE in tables:
-                await connection.execute(load_search("postgres"))
+            if search := load_search("postgres", tables):
+                await connection.execute(search)
             if _GUARDED_TABLE in tables:
                 await connection.execute(load_guards("postgres"))
             # control: copy-epoch
@@ -188,9 +186,8 @@ async def _copy_database(connection: Any, file: Path) -> None:
             for _, _, definition, constraint in indexes:
                 if not constraint:
                     target.execute(_CAST.sub("", _ONLY_POSTGRES.sub(r" ON \1 ", definition)))
-            if _SEARCHED_TABLE in tables:
-                for _ in target.execute(load_search("sqlite")):
-                    pass
+            for _ in target.execute(load_search("sqlite", tables)):
+                pass
             if _GUARDED_TABLE in tables:
                 for _ in target.execute(load_guards("sqlite")):
                     pass

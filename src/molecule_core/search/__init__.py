@@ -1,0 +1,1 @@
+"""Full-text search over messages, delegations, items of threads and memories."""
