@@ -621,7 +621,7 @@ FROM activities a LEFT JOIN read_marks m ON m.workspace_id = a.workspace_id AND 
 WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
 
 -- name: peers_of_workspace
--- the workspaces that a workspace got messages from or sent messages to, with the times of the last ones
+-- the workspaces that a workspace got messages from or sent messages to, with the times of the last ones. Recipients are looked up one by one: an index of them would cost each message more than the list costs
 WITH RECURSIVE senders (id) AS (
     SELECT min(f.source_id) FROM activities f
     WHERE f.workspace_id = :workspace_id AND f.source_id IS NOT NULL AND f.inbound_no IS NOT NULL
@@ -631,12 +631,10 @@ WITH RECURSIVE senders (id) AS (
         WHERE n.workspace_id = :workspace_id AND n.source_id > s.id AND n.inbound_no IS NOT NULL
     ) FROM senders s WHERE s.id IS NOT NULL
 ), recipients (id) AS (
-    SELECT min(f.workspace_id) FROM activities f WHERE f.source_id = :workspace_id AND f.inbound_no IS NOT NULL
-    UNION ALL
-    SELECT (
-        SELECT min(n.workspace_id) FROM activities n
-        WHERE n.source_id = :workspace_id AND n.workspace_id > r.id AND n.inbound_no IS NOT NULL
-    ) FROM recipients r WHERE r.id IS NOT NULL
+    SELECT w.id FROM workspaces w WHERE w.org_id = :org_id AND (
+        SELECT max(a.created_at) FROM activities a
+        WHERE a.workspace_id = w.id AND a.source_id = :workspace_id AND a.inbound_no IS NOT NULL
+    ) IS NOT NULL
 )
 SELECT p.id, coalesce((
     SELECT max(a.created_at) FROM activities a

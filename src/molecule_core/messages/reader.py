@@ -419,9 +419,9 @@ class PeerMessageReader:
         self._org = org
         self._limits = limits
 
-    async def list_peers(self, workspace_id: str, count: int, before: str | None) -> ConversationPeers:
+    async def list_peers(self, org_id: str, workspace_id: str, count: int, before: str | None) -> ConversationPeers:
         """List the peers of a workspace, last message first, after the peer `before`. Raises CursorNotFound."""
-        found = await self._store.rows("peers_of_workspace", {"workspace_id": workspace_id})
+        found = await self._store.rows("peers_of_workspace", {"org_id": org_id, "workspace_id": workspace_id})
         ordered = [peer_id for _, peer_id in sorted(((max(got, sent), peer_id) for peer_id, got, sent in found))][::-1]
         if before is not None and before not in ordered:
             raise CursorNotFound(name="before")

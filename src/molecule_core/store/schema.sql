@@ -204,8 +204,6 @@ CREATE INDEX activities_inbound ON activities (workspace_id, seq) WHERE inbound_
 CREATE INDEX activities_chat ON activities (workspace_id, seq) WHERE chat = 1;
 CREATE INDEX activities_by_peer ON activities (workspace_id, source_id, created_at, id)
     WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
-CREATE INDEX activities_by_recipient ON activities (source_id, workspace_id)
-    WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
 CREATE UNIQUE INDEX activities_by_sender ON activities (dedupe_key, sender) WHERE dedupe_key IS NOT NULL;
 CREATE UNIQUE INDEX activities_by_chain ON activities (root_id, chain_no) WHERE chain_no IS NOT NULL;
 

@@ -61,10 +61,9 @@ class ConversationRoutes:
         """List the workspaces that exchanged messages with a workspace, last message first.
 
         `before` (a workspace_id) pages back."""
-        query = request.query_params()
-        page = await self._reader.messages.list_peers(
-            request.workspace.id, self._page_size(query), read_text_param(query, "before")
-        )
+        query, workspace = request.query_params(), request.workspace
+        before = read_text_param(query, "before")
+        page = await self._reader.messages.list_peers(workspace.org_id, workspace.id, self._page_size(query), before)
         return json_response(page)
 
     async def get_conversation(self, request: Request) -> Response:

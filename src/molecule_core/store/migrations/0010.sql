@@ -138,10 +138,8 @@ ALTER TABLE workspaces ADD COLUMN limit_reason TEXT;
 -- messages: claimed messages that the model has not read yet
 ALTER TABLE handouts ADD COLUMN unread BIGINT NOT NULL DEFAULT 0;
 
--- messages: the messages between two workspaces by time, and the recipients of each sender
+-- messages: the messages from one workspace to another by time
 CREATE INDEX activities_by_peer ON activities (workspace_id, source_id, created_at, id)
-    WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
-CREATE INDEX activities_by_recipient ON activities (source_id, workspace_id)
     WHERE source_id IS NOT NULL AND inbound_no IS NOT NULL;
 
 -- search index: the searchable texts of messages, delegations, items of threads and memories. no orders them by time
