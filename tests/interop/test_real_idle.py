@@ -140,11 +140,17 @@ async def scene(server: Running, tmp_path: Path, request: pytest.FixtureRequest)
         yield found
 
 
+async def connect(scene: Scene) -> None:
+    """The person calls `molecule connect`."""
+    flags = ("--workspace", scene.ops.seat.name, "--apply", "--wait", "0")
+    async with scene.connecting(*flags) as connecting:
+        assert await connecting.ended() == 0, connecting.said
+
+
 @asynccontextmanager
 async def idle(scene: Scene, *flags: str) -> AsyncIterator[Terminal]:
     """A session that a person has started after `molecule connect`, and left alone."""
-    async with scene.connecting("--workspace", "Ops", "--apply", "--wait", "0") as connecting:
-        assert await connecting.ended() == 0, connecting.said
+    await connect(scene)
     env = session_environment(scene.home, scene.endpoint)
     command = (*scene.host.pinned.command(), *flags)
     async with at_a_terminal(command, env, scene.home.project) as terminal:
@@ -241,11 +247,11 @@ async def test_an_agent_that_ends_its_turn_in_silence_goes_on_and_answers(scene:
 # -- Codex -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def codex(server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
+@asynccontextmanager
+async def codex_in(server: Running, folder: Path, name: str) -> AsyncIterator[Scene]:
     """Codex in a workspace of that server, in a folder that its person trusts."""
     host = require(CODEX_CLI)
-    async with staged(host, tmp_path / "home", await sitting(server, runtime="codex")) as found:
+    async with staged(host, folder, await sitting(server, name, runtime="codex")) as found:
         known = found.home.read("~/.codex/config.toml")
         trust = f'[projects."{found.home.project}"]\ntrust_level = "trusted"\n'
         found.home.write("~/.codex/config.toml", f"{known}\n{trust}")
@@ -255,19 +261,49 @@ async def codex(server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
                 os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
 
 
-@requirement("X2", "G15h")
-async def test_each_message_begins_a_turn_of_an_idle_codex_and_is_answered_by_itself(codex: Scene) -> None:
-    mind = codex.endpoint.mind = PromptedMind(codex.host.prefix)
-    async with codex.connecting("--workspace", "Ops", "--apply", "--wait", "0") as connecting:
-        assert await connecting.ended() == 0, connecting.said
+@asynccontextmanager
+async def idle_codex(scene: Scene) -> AsyncIterator[Terminal]:
+    """A session that a person has started after `molecule connect`, and left alone."""
+    await connect(scene)
     person = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-    env = person | outside_world(codex.home, codex.endpoint) | codex.host.variables(codex.home, codex.endpoint)
-    control = codex.home.path / ".codex" / "app-server-control" / "app-server-control.sock"
-    async with at_a_terminal(tuple(codex.host.pinned.command()), env, codex.home.project) as terminal:
+    env = person | outside_world(scene.home, scene.endpoint) | scene.host.variables(scene.home, scene.endpoint)
+    control = scene.home.path / ".codex" / "app-server-control" / "app-server-control.sock"
+    async with at_a_terminal(tuple(scene.host.pinned.command()), env, scene.home.project) as terminal:
         await terminal.until(control.exists, "the control socket")
         await terminal.rests()
-        await answer_all(codex, mind, terminal)
-    write_transcript(codex, mind, "codex")
+        yield terminal
+
+
+@requirement("X2", "G15h")
+async def test_each_message_begins_a_turn_of_an_idle_codex_and_is_answered_by_itself(
+    server: Running, tmp_path: Path
+) -> None:
+    async with codex_in(server, tmp_path / "home", "Ops") as codex:
+        mind = codex.endpoint.mind = PromptedMind(codex.host.prefix)
+        async with idle_codex(codex) as terminal:
+            await answer_all(codex, mind, terminal)
+        write_transcript(codex, mind, "codex")
+
+
+@requirement("X2", "G15h")
+async def test_two_idle_hosts_are_each_woken_for_their_own_messages(server: Running, tmp_path: Path) -> None:
+    claude = require(CLAUDE)
+    one_at = await sitting(server, "One", runtime="claude-code")
+    async with staged(claude, tmp_path / "one", one_at) as one, codex_in(server, tmp_path / "two", "Two") as two:
+        first = one.endpoint.mind = WokenMind(one.host.prefix)
+        second = two.endpoint.mind = PromptedMind(two.host.prefix)
+        async with idle(one) as claude_terminal, idle_codex(two) as codex_terminal:
+            for number in range(COUNT):
+                await one.ops.writes(f"One, question {number}: which river flows through Ulm?")
+                await two.ops.writes(f"Two, question {number}: which river flows through Linz?")
+                await claude_terminal.until(partial(first.has_replied, number + 1), f"answer {number} of Claude Code")
+                await codex_terminal.until(partial(second.has_replied, number + 1), f"answer {number} of Codex")
+        for scene, own, other in ((one, "Ulm", "Linz"), (two, "Linz", "Ulm")):
+            asked = [text for role, text in await scene.ops.chat() if role == "user"]
+            answers = [text for role, text in await scene.ops.chat() if role == "agent"]
+            assert (len(asked), len(answers)) == (COUNT, COUNT)
+            assert all(own[::-1] in text and other[::-1] not in text for text in answers)
+        assert (first.faults, second.faults) == ([], [])
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------------
@@ -284,8 +320,7 @@ async def opencode(server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
 @asynccontextmanager
 async def idle_opencode(scene: Scene) -> AsyncIterator[Terminal]:
     """A TUI with a server that has a password, which a person has started after `molecule connect`, and left alone."""
-    async with scene.connecting("--workspace", "Ops", "--apply", "--wait", "0") as connecting:
-        assert await connecting.ended() == 0, connecting.said
+    await connect(scene)
     person = {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color", "OPENCODE_SERVER_PASSWORD": "sesame"}
     env = person | outside_world(scene.home, scene.endpoint) | scene.host.variables(scene.home, scene.endpoint)
     command = (*scene.host.pinned.command(), "--port", str(free_port()))
