@@ -28,6 +28,7 @@ from molecule_core.common.errors import (
     MoleculeError,
     NotFound,
     RateLimited,
+    RouteNotFound,
 )
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
@@ -147,8 +148,12 @@ class Application:
         path, _, query = target.partition(b"?")
         try:
             route, params = self._routes.find(method.decode("ascii"), path)
-        except MoleculeError:
+        except MoleculeError as error:
             self._authenticator.check_host(host)
+            page = self._routes.not_found_page
+            is_browser = method == b"GET" and b"text/html" in headers.get(b"accept", b"")
+            if isinstance(error, RouteNotFound) and is_browser and page is not None:
+                return page, {}, b""
             client.rate_status = self.rate_limiter.charge_anonymous(client.address)
             raise
         if not route.any_host or not host:

@@ -7,6 +7,7 @@ from molecule_core.api.http.response import Response
 from molecule_core.api.routing import PUBLIC, Request, Route
 from molecule_core.common import package_resources
 from molecule_core.common.errors import RouteNotFound
+from molecule_core.common.metrics import RouteMeter
 
 _CONTENT_POLICY = (
     # control: canvas-script-policy
@@ -21,6 +22,9 @@ _NOT_BUILT_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><titl
 <h1>The canvas has not been built</h1>
 <p>The server runs, and agents can use it. To get the page, run <code>scripts/canvas build</code> in the checkout,
 or install Molecule from a wheel, which carries it. Then load this page again.</p></html>"""
+_NOT_FOUND_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Page not found | Molecule</title>
+<h1>Page not found</h1>
+<p>The link may be incomplete, or from a newer version of Molecule. <a href="/app/">Open Molecule</a></p></html>"""
 
 
 class CanvasRoutes:
@@ -41,6 +45,15 @@ class CanvasRoutes:
                 media_type="*/*",
             ),
         ]
+
+    def not_found_page(self, meter: RouteMeter) -> Route:
+        """Return the route for browsers that ask for a path of no route. It is in no list of routes."""
+        return Route("GET", "/{path}", self.get_not_found_page, PUBLIC, "Say that there is no such page", meter=meter)
+
+    async def get_not_found_page(self, _request: Request) -> Response:
+        """Return a page that says that there is none, with a link to the canvas."""
+        kind = packaged_files.content_type("index.html")
+        return Response(_NOT_FOUND_PAGE, 404, content_type=kind, content_security_policy=_CONTENT_POLICY)
 
     async def redirect_to_canvas(self, _request: Request) -> Response:
         """Redirect to the canvas at /app/."""

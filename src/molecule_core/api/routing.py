@@ -206,10 +206,11 @@ _ENDS_OF_CLIENTS = ("/mcp/",)
 
 
 class RouteTable:
-    """Routes, and a tree to find one by its path."""
+    """Routes, and a tree to find one by its path. `not_found_page` answers browsers that ask for a path of no route."""
 
-    def __init__(self, rows: Iterable[Route]) -> None:
+    def __init__(self, rows: Iterable[Route], not_found_page: Route | None = None) -> None:
         self.routes = list(rows)
+        self.not_found_page = not_found_page
         self._tree: dict[str, Any] = {}
         for route in self.routes:
             branch, names = self._tree, []

@@ -310,7 +310,8 @@ class Server:
                 *self._live_routes(authenticator, rate_limiter, presenter),
                 *TemplateMetricsRoutes(self.messages.canary_monitor, self.instructions.canaries).routes(),
                 *self._operations_routes(unrouted_meter),
-            )
+            ),
+            not_found_page=CanvasRoutes().not_found_page(unrouted_meter),
         )
         self.app = Application(
             self.routes,

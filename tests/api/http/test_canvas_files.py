@@ -259,6 +259,18 @@ async def test_head_never_has_a_body_and_the_connection_goes_on(built: Running, 
         assert (await connection.reply()).json["status"] == "ok"
 
 
+@requirement("C73")
+@pytest.mark.parametrize("target", ["/nope", "/inbox", "/favicon.ico"])
+async def test_a_browser_at_a_path_of_no_route_gets_a_page_and_a_client_an_error(built: Running, target: str) -> None:
+    page = await ask(built.port, "GET", target, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b'<a href="/app/">' in page.body
+    check_safe(page, target)
+    for method, accept in (("GET", "*/*"), ("POST", "text/html")):
+        reply = await ask(built.port, method, target, headers={"Accept": accept})
+        assert (reply.status, reply.json["code"]) == (404, "no_such_route")
+
+
 # -- every answer ------------------------------------------------------------------------------------------------------
 
 
