@@ -113,7 +113,7 @@ async def test_who_has_passed_a_request_on_hears_once_how_it_ended(world: Approv
     for seat in (middle, lead):
         (told,) = await world.mail(seat)
         assert (told["kind"], told["intent"], told["source_id"]) == ("system", "inform", None)
-        for words in (item["approval_id"], "Ops", "was denied by Root", "No action is needed"):
+        for words in (item["approval_id"], "Ops", "was denied by Root", "No action is needed", "inbox_pop"):
             assert words in text_of(told)
         assert "Your approval" not in text_of(told)
         assert "open" not in await world.owed(seat)

@@ -19,6 +19,21 @@ from tests.requirements import requirement
 DRAFT = "It is done: `make check` is green, <b>all</b> of it."
 
 
+# The longest status, beside a badge.
+_BADGE_AND_STATUS = """
+(card) => {
+  const [badge, glyph] = [card.querySelector("[title]"), card.querySelector("svg")];
+  const status = glyph.nextSibling;
+  status.data = "Limited until 23:59";
+  const text = document.createRange();
+  text.selectNodeContents(status);
+  const [one, other] = [badge.getBoundingClientRect(), text.getBoundingClientRect()];
+  const covered = one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+  return { status: status.data, covered };
+}
+"""
+
+
 def draft_of(page: Page, name: str) -> Locator:
     return page.get_by_role("group", name=f"Draft from {name}")
 
@@ -69,6 +84,7 @@ async def test_an_overdue_answer_is_told_in_the_chat_the_problems_and_the_map_an
     card = org.get_by_role("group", name="Map of the organisation").get_by_role("button", name="Reader")
     for each in (seat, card):
         await expect(each).to_contain_text("1 unanswered")
+    assert await card.evaluate(_BADGE_AND_STATUS) == {"status": "Limited until 23:59", "covered": False}
     for tab in (chat, problems, org):
         await tab.reload()
     await expect(message).to_contain_text("Answer overdue")

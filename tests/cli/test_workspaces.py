@@ -234,7 +234,7 @@ async def test_a_persons_token_is_enough_for_verbs_about_the_own_organisation(ru
         asker, target = [await admin.post("/workspaces", {"name": name}) for name in ("Asker", "Target")]
         async with client(port, asker["connection"]["auth_token"]) as agent:
             await agent.post(f"/workspaces/{asker['id']}/delegate", {"target_id": target["id"], "task": "count"})
-            request = {"action": "deploy", "reason": "a release", "details": {}}
+            request = {"action": "deploy", "reason": "a release", "details": {"target_id": target["id"]}}
             asked = await agent.post(f"/workspaces/{asker['id']}/approvals", request)
         own = {"MOLECULE_TOKEN": person["auth_token"]}
         delegations = [await run("delegations", "list", *org_flag, **own) for org_flag in ((), ("--org", org["name"]))]
@@ -246,6 +246,7 @@ async def test_a_persons_token_is_enough_for_verbs_about_the_own_organisation(ru
     assert all(each == by_admin for each in delegations)
     assert (by_admin[0], "Asker -> Target: count" in by_admin[1]) == (0, True)
     assert (approval[0], "deploy" in approval[1]) == (0, True)
+    assert f"  {target['id']} is Target" in approval[1].splitlines()
     assert exported[0] == 0
     assert (other[0], "'Other' does not exist" in other[1]) == (2, True)
     assert (wrong_person[0], "such as: Ada" in wrong_person[1]) == (2, True)

@@ -54,12 +54,15 @@ def decision_notice(row: Approval, number: int, by: Party, note: str) -> Approva
         ApprovalStatus.EXPIRED: "expired without a decision, which counts as denied. Do not do it.",
         ApprovalStatus.WITHDRAWN: f"was withdrawn by {by.name or by.kind}. Do not do it.",
     }
-    text = f"Your approval {row.id} ({row.action}) {outcome_texts[row.status]}"
+    text = f"Your approval {row.id} ({row.action}) {outcome_texts[row.status]} {_NO_ANSWER_TEXT}"
     if row.edited is not None and row.status is ApprovalStatus.APPROVED:
         text += f"\n\nThe approver changed the details to: {single_line_json(row.edited)}"
     if note:
         text += f"\n\nNote from {by.name or 'a person'}:\n{quote_lines(note)}"
     return _make_notice(row, number, MessageKind.APPROVAL_DECISION, Intent.INFORM, *_sender_of(by), text)
+
+
+_NO_ANSWER_TEXT = "This message needs no answer: acknowledge it with inbox_pop."
 
 
 def relayed_decision_notice(row: Approval, number: int, by: Party, note: str) -> ApprovalMessage | None:
@@ -86,7 +89,8 @@ def closed_notice(row: Approval, number: int, by: Party) -> ApprovalMessage:
     text = (
         f"The approval {row.id} that {row.requester_name} requested from you ({row.action}) "
         f"{_CLOSED_TEXTS[row.status]}"
-        f"{f' by {by.name}' if by.name and row.status is not ApprovalStatus.EXPIRED else ''}. No action is needed."
+        f"{f' by {by.name}' if by.name and row.status is not ApprovalStatus.EXPIRED else ''}. No action is needed. "
+        f"{_NO_ANSWER_TEXT}"
     )
     return _make_notice(row, number, MessageKind.SYSTEM, Intent.INFORM, None, None, text)
 

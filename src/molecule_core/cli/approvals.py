@@ -3,7 +3,10 @@
 Runs as the workspace in the environment (`WORKSPACE_ID` and related variables), with the permissions of an agent;
 without one, as the owner of the local server."""
 
+import contextlib
+import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -13,7 +16,7 @@ from molecule_core.cli._client import client_options
 from molecule_core.cli._context import EXIT_REJECTED, JSON_OPTION, print_result, printable_line, run_as_caller
 from molecule_core.cli._lookup import find_optional_org_id, list_orgs
 from molecule_core.cli.tool import read_standard_input, run_tool
-from molecule_core.client.api import ApiClient
+from molecule_core.client.api import ApiClient, ApiError
 from molecule_core.common.errors import CommandFailed
 from molecule_core.tools.registry import find_tool
 from molecule_core.tools.schemas.delegations import DEFAULT_RESULT_WAIT_SECONDS, MAX_RESULT_WAIT_SECONDS
@@ -22,6 +25,9 @@ from molecule_core.wire.schemas.approvals import ApprovalStatus
 EXIT_OPEN = 3
 _STATES = ("open", *(each.value for each in ApprovalStatus))
 _DECISIONS = ("approve", "deny", "escalate", "more_info")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MAX_NAMES = 10
+"""Requests that one command sends for names."""
 _ROLES = ("requester", "holder", "any")
 _WORKSPACE_OPTION = click.option(
     "--workspace",
@@ -105,9 +111,28 @@ def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -
     """Show an approval with its details and its escalation path."""
 
     async def work(api: ApiClient, workspace_id: str) -> None:
-        print_result(await _find_approval(api, workspace_id, approval_id), as_json, _print_approval)
+        item = await _find_approval(api, workspace_id, approval_id)
+        names = {} if as_json else await _read_names(api, item["details"])
+        print_result(item, as_json, lambda shown: _print_approval(shown, names))
 
     run_as_caller(work, workspace, flags)
+
+
+async def _read_names(api: ApiClient, details: Any) -> dict[str, str]:
+    """Return the names of the workspaces whose ids are values of the details, as far as the caller may read them."""
+    names = dict[str, str]()
+    for each in list(dict.fromkeys(_find_ids(details)))[:_MAX_NAMES]:
+        with contextlib.suppress(ApiError):
+            names[each] = (await api.get(f"/workspaces/{each}"))["name"]
+    return names
+
+
+def _find_ids(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _find_ids(each)
 
 
 async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) -> Any:
@@ -129,9 +154,11 @@ async def _find_approval(api: ApiClient, workspace_id: str, approval_id: str) ->
     )
 
 
-def _print_approval(item: dict[str, Any]) -> None:
+def _print_approval(item: dict[str, Any], names: dict[str, str]) -> None:
     _print_line(item)
     click.echo(f"details: {msgspec.json.encode(item['details']).decode()}")
+    for workspace_id, name in names.items():
+        click.echo(f"  {workspace_id} is {printable_line(name)}")
     click.echo(f"revision {item['revision']}, action_hash {item['action_hash']}, expires {item['expires_at'][:19]}")
     if item["reason"]:
         click.echo(f"reason: {printable_line(item['reason'])}")

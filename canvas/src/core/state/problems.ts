@@ -189,6 +189,12 @@ export function reasonText(reason: string): string {
   return REASONS[reason] ?? reason;
 }
 
+/** The instructions that were sent with a message. `template`: id@version. */
+export function templateText(template: string): string {
+  const at = template.lastIndexOf("@");
+  return at <= 0 ? `the instructions ${template}` : `version ${template.slice(at + 1)} of the instructions ${template.slice(0, at)}`;
+}
+
 /** Why messages are unclaimed, and what to do about it. */
 export function unclaimedText(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "limited_until" | "last_heard_at">): string {
   const status = statusOf(workspace);

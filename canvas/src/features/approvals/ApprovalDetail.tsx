@@ -21,7 +21,7 @@ import { DecisionForm } from "./DecisionForm";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
-import { holderText, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
+import { holderText, namedAgents, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
 
 interface Props {
   id: string;
@@ -200,6 +200,8 @@ function Details({ approval }: { approval: Approval }) {
 }
 
 function Arguments({ title, details }: { title: string; details: Members }) {
+  const nodes = useData((state) => state.orgNodes);
+  const agents = namedAgents(details, (id) => nodes.get(id)?.name);
   return (
     <div className={css.part}>
       <h3>{title}</h3>
@@ -210,6 +212,14 @@ function Arguments({ title, details }: { title: string; details: Members }) {
           <code>{prettyDetails(details)}</code>
         </pre>
       )}
+      {agents.map(({ id, name }) => (
+        <p key={id} className={css.fact}>
+          <code>{id}</code> is{" "}
+          <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>
+            <bdi>{name}</bdi>
+          </Link>
+        </p>
+      ))}
     </div>
   );
 }

@@ -9,6 +9,7 @@ import { approvalRow, type Item } from "../../core/testing/approvalRows";
 import { UndoBar } from "../../ui/UndoBar";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { InboxView } from "./InboxView";
+import { namedAgents } from "./texts";
 
 const NOW = Date.parse("2026-03-01T12:00:30Z");
 const WAITS: Item = { for_person: true, expires_at: "2026-03-01T13:00:00Z", level_deadline: "2026-03-01T12:02:00Z" };
@@ -450,4 +451,11 @@ test("last messages that could not be read are told of beside those that came si
   expect([within(part).getByRole("alert").textContent, said()]).toEqual(["Could not load the latest messages: The store is busy. Try again", ["three"]]);
   await pass(RETRY_MS);
   expect([timeline.mock.calls.length, within(part).queryByRole("alert"), said()]).toEqual([2, null, ["one", "two", "three"]]);
+});
+
+test("an agent that the details name by its id is shown with its name", () => {
+  const names = new Map([["w1", "Desk <b>"], ["w2", "Lead"]]);
+  const details = { path: { id: "w2" }, body: { target_id: "w1", task: "w1 is open", other: [{ id: "w1" }, 7, null] } };
+  expect(namedAgents(details, (id) => names.get(id))).toEqual([{ id: "w2", name: "Lead" }, { id: "w1", name: "Desk <b>" }]);
+  expect(namedAgents({}, (id) => names.get(id))).toEqual([]);
 });

@@ -119,6 +119,19 @@ export function prettyDetails(details: Members): string {
   return showInvisible(JSON.stringify(details, null, 2));
 }
 
+/** The agents whose ids are values of the details, each once: ids say nothing to a person. */
+export function namedAgents(details: unknown, nameOf: (id: string) => string | undefined): { id: string; name: string }[] {
+  const found = new Map<string, string>();
+  const visit = (value: unknown): void => {
+    if (typeof value === "string") {
+      const name = nameOf(value);
+      if (name !== undefined) found.set(value, name);
+    } else if (typeof value === "object" && value !== null) Object.values(value).forEach(visit);
+  };
+  visit(details);
+  return [...found].map(([id, name]) => ({ id, name }));
+}
+
 /** Whether it contains a number beyond the precision of JavaScript: the shown value would differ from the requested one. */
 export function isRounded(value: unknown): boolean {
   if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);

@@ -32,7 +32,7 @@ export function FirstRun() {
               <Icon name="play" size={20} />
             </span>
             <h3>Try the demo</h3>
-            <p>A small team of scripted agents. No model or account needed.</p>
+            <p>A small team of scripted agents. No model or account needed. Stop this server first; in a clone, the command is <code>scripts/up --demo</code>.</p>
             <ShellCommand label="demo command" text="molecule up --demo" />
           </li>
           <li className={css.way}>

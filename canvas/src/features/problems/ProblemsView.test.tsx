@@ -188,7 +188,7 @@ test("a message without an answer shows what its agent said elsewhere, and one p
   const row = within(section()).getByRole("listitem");
   expect(row.textContent).toContain("Is it <b>done</b>?");
   expect(row.textContent).toContain("Yes, <i>all</i> of it");
-  expect(row.textContent).toContain("The answer is overdue and a reminder was sent. Instructions: codex-default@2");
+  expect(row.textContent).toContain("The answer is overdue and a reminder was sent. It was delivered with version 2 of the instructions codex-default");
   fireEvent.click(within(row).getByRole("button", { name: "Send draft" }));
   await flushPromises();
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, null);

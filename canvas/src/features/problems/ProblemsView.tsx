@@ -9,7 +9,7 @@ import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import {
-  chainText, countProblems, reasonText, unclaimedText, type MessageChain, type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
+  chainText, countProblems, reasonText, templateText, unclaimedText, type MessageChain, type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
 } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
 import { countDelegationProblems } from "../../core/state/delegationLists";
@@ -142,7 +142,7 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
       </p>
       <p className={css.why}>
         {overdueAt === null ? "Answered outside Molecule" : `The answer is overdue${message.reminded ? " and a reminder was sent" : ""}`}
-        {template !== null && `. Instructions: ${template}`}
+        {template !== null && `. It was delivered with ${templateText(template)}`}
       </p>
       {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readProblems} />}
       {sourceId === null && (
