@@ -161,6 +161,27 @@ async def test_viewers_read_conversations_and_agents_and_other_organisations_do_
     ).code == "cursor_gone"
 
 
+@requirement("C97")
+async def test_a_conversation_with_a_removed_workspace_can_still_be_read(world: MessageWorld) -> None:
+    lead, ops, _ = await team(world)
+    await world.ask(ops, "before you go", by=lead)
+    await world.server.admin.call("DELETE", f"/workspaces/{ops.id}", query={"confirm": "true", "name": "Ops"})
+    (row,) = (await peers(world, lead))["peers"]
+    assert (row["name"], row["messages"], row["last"]["message_kind"]) == ("Ops", 2, "system")  # no answer will come
+    asked, notice = (await page(world, lead, ops))["items"]
+    assert (asked["content"], notice["message_kind"]) == ("before you go", "system")
+
+
+@requirement("C97")
+async def test_a_broadcast_is_in_the_conversation_with_each_of_its_recipients(world: MessageWorld) -> None:
+    lead, ops, legal = await team(world)
+    await world.server.let_broadcast(lead.id)
+    await lead.api.post(f"/workspaces/{lead.id}/broadcast", {"message": "lunch"})
+    for seat in (ops, legal):
+        (message,) = (await page(world, seat, lead))["items"]
+        assert (message["message_kind"], message["content"]) == ("broadcast", "lunch")
+
+
 @pytest.mark.parametrize(
     "name", ["peers_of_workspace", "peer_head", "peer_message_position", "peer_messages_before", "peer_messages_after"]
 )

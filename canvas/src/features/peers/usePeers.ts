@@ -8,6 +8,9 @@ import type { ConversationPeer } from "../../core/wire";
 
 /** Events that arrive within this time are handled together: the list is read again for them. */
 const GATHER_MS = 250;
+/** The server looks at each agent of the organisation for the list: in a large one it is read less often. */
+const LARGE = 2_000;
+const LARGE_GATHER_MS = 2_000;
 
 interface Peers {
   peers: readonly ConversationPeer[];
@@ -50,10 +53,14 @@ export function usePeers(workspaceId: string): Peers {
     const stop = session.peerEvents.subscribe(() => {
       const frames = session.peerEvents.get();
       if (frames.length > 0 && !frames.some((frame) => isMessageOf(frame, workspaceId))) return;
-      timer.current ??= setTimeout(() => {
-        timer.current = null;
-        void read();
-      }, GATHER_MS);
+      const large = (session.data.get()?.workspaces.size ?? 0) > LARGE;
+      timer.current ??= setTimeout(
+        () => {
+          timer.current = null;
+          void read();
+        },
+        large ? LARGE_GATHER_MS : GATHER_MS,
+      );
     });
     return () => {
       stop();
