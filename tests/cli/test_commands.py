@@ -127,6 +127,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "settings": ["--all", "--json", "--server"],
         "dead-letters": ["list", "show", "requeue", "discard"],
         "chains": ["list", "show", "release", "end"],
+        "search": ["WORDS", "--kind", "--workspace", "--since", "--until", "--limit", "--cursor", "--org", "--server"],
         "delegate": ["WORKSPACE", "[TASK]", "--async", "--wait", "--deadline", "--approval", "--workspace"],
         "status": ["TASK_ID", "--workspace"],
         "cancel": ["TASK_ID", "--reason", "--workspace"],

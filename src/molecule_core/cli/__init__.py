@@ -81,6 +81,12 @@ def _memory() -> click.Command:
     return command
 
 
+def _search() -> click.Command:
+    from molecule_core.cli.search import command
+
+    return command
+
+
 def _prompt() -> click.Command:
     from molecule_core.cli.prompt import command
 
@@ -282,6 +288,7 @@ COMMANDS = {
     "delegations": ("List, cancel and retry delegated tasks.", _delegations),
     "threads": ("List, start, steer, stop and fork threads.", _threads),
     "memory": ("List, search and delete the memories of workspaces.", _memory),
+    "search": ("Search messages, delegations, threads and memories.", _search),
     "prompt": ("Show, compare and watch an agent's system prompt.", _prompt),
     "instructions": ("List, edit and preview instruction templates.", _instructions),
     "backup": ("Back up the store while it is in use.", _backup),
