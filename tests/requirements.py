@@ -77,6 +77,7 @@ NOW = {
     "mentions them, and given out as downloads.",
     "SE1": "A search finds each text that a person may read, newest first, alike on both engines, and nothing else.",
     "SE2": "The search index follows the journal, takes in what older stores have, and loses what retention deletes.",
+    "SE3": "The palette finds texts while one writes, by kind, each with a link to its place.",
     "M36": "Memories: scopes, namespaces, full-text search alike on both engines, secrets taken out; values under keys "
     "with compare-and-set and an end.",
     "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",

@@ -1435,6 +1435,45 @@ export interface RunnerRequestView {
   created_at: string;
 }
 
+/** A workspace that takes part in what was found. `name` is null if the workspace is not known any more. */
+export interface FoundWorkspace {
+  id: string;
+  name: string | null;
+}
+
+/** A part of the text. `matches`: where the words are in it, as [from, to) in Unicode code points. */
+export interface SearchSnippet {
+  text: string;
+  matches: Array<number[]>;
+}
+
+/**
+ * Something that was found. `id`: of the message, delegation, thread or memory; `ordinal`: of the item within
+ * its thread, else null. `workspace_id`: the workspace whose log, thread or memory has it, or the source of the
+ * delegation. `workspaces`: all that take part. `in_chat`: whether a message is in the chat of its workspace
+ * with people. `at` is RFC 3339.
+ */
+export interface SearchItem {
+  kind: string;
+  id: string;
+  ordinal: number | null;
+  workspace_id: string;
+  workspaces: FoundWorkspace[];
+  in_chat: boolean;
+  at: string;
+  snippet: SearchSnippet;
+}
+
+/**
+ * A page of results, newest first. `next_cursor`: the `cursor` of the next page; null at the end. `complete`:
+ * whether texts from before the search index are all indexed; new texts are indexed within about a second.
+ */
+export interface SearchResponse {
+  results: SearchItem[];
+  next_cursor: string | null;
+  complete: boolean;
+}
+
 /** What a host accepts in a JSON file beyond the standard. */
 export interface JsonGrammar {
   comments: boolean;

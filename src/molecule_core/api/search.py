@@ -3,8 +3,6 @@
 For people and the admin. Agents have their own inbox, delegations and memories, each with rules of its own.
 """
 
-from msgspec import Struct
-
 from molecule_core.access.model import Role
 from molecule_core.access.rules import role_includes
 from molecule_core.api.http.response import Response
@@ -29,53 +27,10 @@ from molecule_core.search.errors import EmptySearch
 from molecule_core.search.model import SearchHit, SearchKind, SearchRequest
 from molecule_core.search.reader import SearchReader
 from molecule_core.search.rules import AFTER_NEWEST, parse_query
+from molecule_core.wire.schemas.search import FoundWorkspace, SearchItem, SearchResponse, SearchSnippet
 
 # As `GET /workspaces/{id}/memories`: a viewer may not read memories.
 _ROLES = {SearchKind.MEMORY: Role.OPERATOR}
-
-
-class FoundWorkspace(Struct):
-    """A workspace that takes part in what was found. `name` is null if the workspace is not known any more."""
-
-    id: str
-    name: str | None
-
-
-class SnippetView(Struct):
-    """A part of the text. `matches`: where the words are in it, as [from, to) in Unicode code points."""
-
-    text: str
-    matches: list[tuple[int, int]]
-
-
-class SearchResult(Struct):
-    """Something that was found.
-
-    `id`: of the message, delegation, thread or memory; `ordinal`: of the item within its thread, else null.
-    `workspace_id`: the workspace whose log, thread or memory has it, or the source of the delegation. `workspaces`: all
-    that take part. `in_chat`: whether a message is in the chat of its workspace with people. `at` is RFC 3339.
-    """
-
-    kind: str
-    id: str
-    ordinal: int | None
-    workspace_id: str
-    workspaces: list[FoundWorkspace]
-    in_chat: bool
-    at: str
-    snippet: SnippetView
-
-
-class SearchResponse(Struct):
-    """A page of results, newest first.
-
-    `next_cursor`: the `cursor` of the next page; null at the end. `complete`: whether texts from before the search
-    index are all indexed; new texts are indexed within about a second.
-    """
-
-    results: list[SearchResult]
-    next_cursor: str | None
-    complete: bool
 
 
 class SearchRoutes:
@@ -150,9 +105,9 @@ class SearchRoutes:
         next_cursor = None if page.next_before is None else str(page.next_before)
         return json_response(SearchResponse(list(map(self._to_result, page.hits)), next_cursor, page.is_complete))
 
-    def _to_result(self, hit: SearchHit) -> SearchResult:
+    def _to_result(self, hit: SearchHit) -> SearchItem:
         document = hit.document
-        return SearchResult(
+        return SearchItem(
             kind=document.ref.kind.value,
             id=document.ref.id,
             ordinal=document.ref.ordinal if document.ref.kind is SearchKind.THREAD else None,
@@ -160,7 +115,7 @@ class SearchRoutes:
             workspaces=[FoundWorkspace(each, self._name_of(each)) for each in document.workspace_ids],
             in_chat=document.in_chat,
             at=to_rfc3339(document.at),
-            snippet=SnippetView(hit.snippet.text, hit.snippet.matches),
+            snippet=SearchSnippet(hit.snippet.text, [list(each) for each in hit.snippet.matches]),
         )
 
     def _name_of(self, workspace_id: str) -> str | None:

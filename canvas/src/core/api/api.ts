@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
+import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -131,6 +131,12 @@ export class Api {
 
   delegation(id: string): Promise<DelegationDetail> {
     return this.request<DelegationDetail>("GET", `/delegations/${encodeURIComponent(id)}`);
+  }
+
+  /** Texts that hold all of the words, newest first. */
+  searchTexts(orgId: string, words: string, limit: number): Promise<SearchResponse> {
+    const query = new URLSearchParams({ q: words, limit: String(limit) });
+    return this.request<SearchResponse>("GET", `/orgs/${encodeURIComponent(orgId)}/search?${query.toString()}`);
   }
 
   /** What one request caused. `id`: of any message or delegation in it. */

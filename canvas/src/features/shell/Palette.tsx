@@ -1,6 +1,6 @@
-/** Find agents, chats, open delegations and commands by a few letters. */
+/** Find agents, chats, open delegations and commands by a few letters, and all texts by their words. */
 
-import { useId, useMemo, useState, type KeyboardEvent } from "react";
+import { Fragment, useId, useMemo, useState, type KeyboardEvent } from "react";
 import { useApp, useData, useSession } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Dialog } from "../../ui/Dialog";
@@ -10,6 +10,9 @@ import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import { INBOX, ORG, type Place } from "../../core/router";
 import { search, type Command, type SearchResult } from "./paletteSearch";
 import { statusOf } from "../../core/state/agentStatus";
+import type { SearchItem } from "../../core/wire";
+import { groupTexts, placeOfText, snippetParts, titleOf } from "./textResults";
+import { useTextSearch } from "./useTextSearch";
 import { openDelegations } from "../../core/state/delegationLists";
 import css from "./Palette.module.css";
 
@@ -26,10 +29,15 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const id = useId();
   const commands = useCommands();
   const delegations = useData((state) => openDelegations(state.delegations));
-  const found = useMemo(() => search(words, workspaces, chats, commands, delegations), [words, workspaces, chats, commands, delegations]);
+  const own = useMemo(() => search(words, workspaces, chats, commands, delegations), [words, workspaces, chats, commands, delegations]);
+  const texts = useTextSearch(words);
+  const found = useMemo(() => {
+    const listed = new Set(own.flatMap((each) => (each.kind === "work" ? [each.delegation.id] : [])));
+    return [...own, ...groupTexts(texts.items, listed).map(textResult)];
+  }, [own, texts.items]);
   const current = Math.min(at, found.length - 1);
 
-  const choose = (item: SearchResult | undefined): void => {
+  const choose = (item: Result | undefined): void => {
     if (!item) return;
     onClose();
     if (item.kind === "command") commands.find((each) => each.name === item.command.name)?.run();
@@ -73,15 +81,20 @@ export function Palette({ onClose }: { onClose: () => void }) {
           onKeyDown={onKey}
         />
       </div>
-      {found.length === 0 && (
+      {(found.length === 0 || texts.problem !== null) && (
         <p className={css.none} role="status">
-          No results for “{words.trim()}”.
+          {texts.problem ?? (texts.isPending ? "Searching…" : `No results for “${words.trim()}”.`)}
         </p>
       )}
       <ul id={`${id}list`} role="listbox" aria-label="Results" className={css.list}>
         {found.map((item, index) => (
+          <Fragment key={item.key}>
+            {beginsGroup(found, index) && (
+              <li role="presentation" aria-hidden="true" className={css.group}>
+                {item.kind === "text" && titleOf(item.item.kind)}
+              </li>
+            )}
           <li
-            key={item.key}
             id={`${id}${index}`}
             role="option"
             aria-selected={index === current}
@@ -91,19 +104,43 @@ export function Palette({ onClose }: { onClose: () => void }) {
           >
             <Content item={item} />
           </li>
+          </Fragment>
         ))}
       </ul>
     </Dialog>
   );
 }
 
-function placeOf(item: Exclude<SearchResult, { kind: "command" }>): Place {
+type Result = SearchResult | { kind: "text"; key: string; item: SearchItem };
+
+function textResult(item: SearchItem): Result {
+  return { kind: "text", key: `text ${item.kind} ${item.id} ${item.ordinal ?? ""}`, item };
+}
+
+/** Whether a heading goes before a result: before the first text of each kind. */
+function beginsGroup(found: readonly Result[], index: number): boolean {
+  const [item, before] = [found[index], found[index - 1]];
+  return item?.kind === "text" && !(before?.kind === "text" && before.item.kind === item.item.kind);
+}
+
+function placeOf(item: Exclude<Result, { kind: "command" }>): Place {
+  if (item.kind === "text") return placeOfText(item.item);
   if (item.kind === "work") return { view: "delegation", id: item.delegation.id, node: null };
   if (item.kind === "chat") return { view: "chats", workspaceId: item.workspace.id, messageId: null };
   return { view: "org", focus: item.workspace.id, panel: "chat", filter: "" };
 }
 
-function Content({ item }: { item: SearchResult }) {
+function Content({ item }: { item: Result }) {
+  if (item.kind === "text") {
+    return (
+      <>
+        <span className={css.snippet} dir="auto">
+          {snippetParts(item.item.snippet).map((part, index) => (part.isMatch ? <mark key={index}>{part.text}</mark> : part.text))}
+        </span>
+        <span className={css.hint}>{item.item.workspaces.map((each) => each.name ?? "Removed agent").join(", ")}</span>
+      </>
+    );
+  }
   if (item.kind === "command") {
     return (
       <>
