@@ -3,7 +3,9 @@
 import pytest
 
 from testing.canvas.page_user import Desk
+from testing.thread_world import said
 from tests.canvas.expectations import expect
+from tests.canvas.thread_actions import start
 from tests.canvas.views import NARROW, WIDE
 from tests.requirements import requirement
 
@@ -63,3 +65,22 @@ async def test_the_save_bar_and_the_preview_stay_in_view_while_a_long_template_s
     after = await preview.bounding_box()
     assert before is not None and after is not None
     assert abs(before["y"] - after["y"]) < 2
+
+
+@requirement("CT3")
+async def test_messages_of_a_thread_are_read_as_in_a_chat(desk: Desk) -> None:
+    """The envelope that a model gets shows its body, and its instructions only on request."""
+    stage = desk.stage
+    parts = "<instructions>Answer with: reply</instructions>\n<body>Is **1 &lt; 2**?</body>"
+    enveloped = f'<channel kind="canvas_user">\n{parts}\n</channel>'
+    thread, engine = await start(stage, "Writer", input=enveloped)
+    await engine.adds(said(TABLE))
+    page = await desk.open(f"/app/threads/{thread['thread_id']}")
+    talk = page.get_by_role("region", name="Conversation")
+    asked = talk.locator("[data-said=user]")
+    await expect(asked.locator("strong")).to_have_text("1 < 2")
+    await expect(asked).not_to_contain_text("<channel")
+    await expect(asked.get_by_text("Answer with: reply")).to_be_hidden()
+    await asked.get_by_text("Instructions sent with this message").click()
+    await expect(asked.get_by_text("Answer with: reply")).to_be_visible()
+    await expect(talk.locator("[data-said=agent]").get_by_role("table")).to_contain_text("Translation")

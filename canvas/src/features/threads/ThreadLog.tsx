@@ -1,10 +1,11 @@
-/** The log of a thread, line by line as it arrives. Text of models, agents and people is shown verbatim. */
+/** The log of a thread, line by line as it arrives. Messages are shown as in a chat; what tools got and returned verbatim. */
 
 import { useMemo, useRef, useState, type ReactNode } from "react";
 import { useSession } from "../../core/app";
 import { errorText } from "../../core/api/api";
 import { Button } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
+import { MessageText } from "../../ui/MessageText";
 import { Time } from "../../ui/Time";
 import type { Store } from "../../core/store/store";
 import { showInvisible } from "../../core/text/invisible";
@@ -15,6 +16,7 @@ import { isEnded, unsaidText, type LiveTurn } from "../../core/state/liveTurns";
 import { LiveTurnCard } from "../liveTurns/LiveTurnCard";
 import { useLiveTurns } from "../liveTurns/useLiveTurns";
 import { CallLine } from "./Calls";
+import { readEnvelope } from "./envelope";
 import type { ThreadsState, Log } from "./fold";
 import css from "./Threads.module.css";
 import { readEarlier, type EarlierLines } from "./useThreads";
@@ -197,6 +199,7 @@ interface BubbleProps {
 }
 
 function Bubble({ kind, who, at, text, note }: BubbleProps) {
+  const envelope = useMemo(() => readEnvelope(text), [text]);
   return (
     <div className={`${css.bubble} ${css[kind]}`} data-said={kind}>
       <p className={css.line}>
@@ -204,9 +207,8 @@ function Bubble({ kind, who, at, text, note }: BubbleProps) {
         <Time at={at} className={css.quiet} />
       </p>
       {note !== undefined && <bdi className={css.note}>{showInvisible(note)}</bdi>}
-      <p className={css.words} dir="auto">
-        {showInvisible(withoutTerminalCodes(text))}
-      </p>
+      {envelope !== null && envelope.instructions !== null && <Folded title="Instructions sent with this message" text={envelope.instructions} />}
+      <MessageText text={showInvisible(envelope === null ? text : envelope.body)} />
     </div>
   );
 }
