@@ -127,6 +127,19 @@ async def test_a_message_waits_until_it_is_answered(server: Running) -> None:
     assert await chat(server.admin, ops.id) == [("user", "where is the tea?"), ("agent", "on the shelf")]
 
 
+async def test_a_message_comes_with_the_number_of_others_that_wait(server: Running) -> None:
+    ops, person = await server.seat("Ops"), await server.person()
+    for number in range(3):
+        await person.send(ops.id, f"message {number}")
+    agent = Sitting(ops)
+    found = []
+    for _ in range(3):
+        result = await agent("wait_for_message", timeout_secs=0)
+        found.append(result["waiting"])
+        await agent("inbox_pop", activity_id=result["message"]["activity_id"])
+    assert found == [2, 1, 0]
+
+
 async def test_a_waiting_agent_is_woken_by_the_message(server: Running) -> None:
     ops, person = await server.seat("Ops"), await server.person()
     waiting = asyncio.create_task(Sitting(ops)("wait_for_message", timeout_secs=IN_PROCESS_SECONDS))

@@ -3,6 +3,7 @@
 For hosts that keep no state between two calls. Called by cli and langchain; calls `tools/runners/`.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -269,11 +270,21 @@ class ToolRunner:
         note = "" if message else "No message arrived in this time. Call wait_for_message again to keep waiting."
         waited = types.WaitForMessageResult(
             message=None if message is None else self._mark_shown(message),
-            waiting=self._claims.waiting_count,
+            waiting=0 if message is None else await self._count_others(),
             note=note,
         )
         result: dict[str, Any] = msgspec.to_builtins(waited)
         return result
+
+    async def _count_others(self) -> int:
+        """Return the number of open messages beside the claimed one. An error must not lose that one."""
+        count = 0
+        for workspace in self._workspaces.values():
+            with contextlib.suppress(ToolError):
+                count += len(
+                    await message_tools.peek_messages(workspace.requester, workspace.id, types.MAX_PEEKED_MESSAGES)
+                )
+        return max(count - 1, self._claims.waiting_count)
 
     async def _inbox_peek(
         self, arguments: Any, key: str, progress: message_tools.ProgressCallback | None

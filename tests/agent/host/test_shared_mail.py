@@ -63,6 +63,28 @@ async def test_a_message_that_comes_while_the_second_session_waits_goes_to_it(on
 
 
 @requirement("G14")
+async def test_the_second_session_counts_what_the_first_has_left(one: Running, state: Path) -> None:
+    seat, person = await one.seat(), await one.person()
+    async with agent(state, **single(one, seat)) as leader, agent(state, **single(one, seat)) as follower:
+        await greeted(leader, follower)
+        sent = [(await person.send(seat.id, f"message {number}"))["activity_id"] for number in range(3)]
+
+        async def counted() -> list[int]:
+            found = []
+            while (result := await follower.call("wait_for_message", timeout_secs=0))["message"] is not None:
+                found.append(result["waiting"])
+                await follower.call("inbox_pop", activity_id=result["message"]["activity_id"])
+            return found
+
+        async def ticks() -> list[set[str]]:
+            pages = [await person.get(f"/workspaces/{seat.id}/messages/{each}/ticks") for each in sent]
+            return [{each["tick"] for each in page["ticks"]} for page in pages]
+
+        await eventually(ticks, lambda found: all("in_inbox" in each for each in found))
+        assert await counted() == [2, 1, 0]
+
+
+@requirement("G14")
 async def test_mail_of_a_session_that_is_killed_is_in_the_other_at_once(one: Running, state: Path) -> None:
     seat, person = await one.seat(), await one.person()
     async with agent(state, **single(one, seat)) as leader, agent(state, **single(one, seat)) as follower:

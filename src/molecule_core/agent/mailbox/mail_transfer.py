@@ -43,10 +43,13 @@ class MailRequest(Struct, omit_defaults=True):
 
 
 class MailAnswer(Struct):
-    """A line of the leader: messages for a request, or for none (`id` 0) when one was delivered again."""
+    """A line of the leader: messages for a request, or for none (`id` 0) when one was delivered again.
+
+    `waiting`: how many more the leader has that its model has not seen."""
 
     id: int
     messages: list[InboxMessage]
+    waiting: int = 0
 
 
 def socket_path(folder: Path, workspace_id: str) -> Path:
@@ -187,7 +190,8 @@ class MailServer:
             self._taken[message.activity_id] = (connection, message)
         if messages:
             self._on_taken([each.activity_id for each in messages])
-        connection.send(MailAnswer(number, messages))
+        rest = self._inbox.find_unknown(self._workspace_id, self._inbox.count_waiting(self._workspace_id))
+        connection.send(MailAnswer(number, messages, len(rest)))
 
 
 def _bind_private(path: Path) -> socket.socket:
@@ -226,6 +230,8 @@ class MailClient:
         self._writer: asyncio.StreamWriter | None = None
         self._pending: dict[int, asyncio.Future[list[InboxMessage]]] = {}
         self._numbers = itertools.count(1)
+        self.waiting_count = 0
+        """How many messages the leader had left when it last sent some."""
 
     @property
     def is_connected(self) -> bool:
@@ -250,6 +256,7 @@ class MailClient:
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
+        self.waiting_count = 0
         for future in self._pending.values():
             if not future.done():
                 future.set_result([])
@@ -259,6 +266,7 @@ class MailClient:
         if answer.id == _REDELIVERY:
             self._on_redelivered(answer.messages)
             return
+        self.waiting_count = answer.waiting
         future = self._pending.pop(answer.id, None)
         if future is not None and not future.done():
             future.set_result(answer.messages)

@@ -572,6 +572,11 @@ class Membership:
         if self.shares_mail:
             await self._clock.wait(self._take_mail(count, wait=False), seconds)
 
+    @property
+    def leader_waiting_count(self) -> int:
+        """Return how many messages the leading process has left for this one; 0 if this one leads."""
+        return self._mail_client.waiting_count if self.shares_mail else 0
+
     async def wait_for_mail(self) -> None:
         """Wait for a message of the leader, if another process leads; else wait without end."""
         while self.shares_mail:

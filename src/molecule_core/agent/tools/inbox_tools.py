@@ -121,6 +121,7 @@ class InboxTools:
                 notes.append("no new message; this one was shown before and is still open: answer or acknowledge it")
         message = None if entry is None else self._show_entry(entry)
         waiting = sum(not each.is_shown for each in self._inbox.entries())
+        waiting += sum(each.leader_waiting_count for each in self._memberships)
         return {"message": message, "waiting": waiting, "note": _join_notes(notes)}
 
     async def peek_messages(self, arguments: InboxPeekArguments) -> dict[str, Any]:
