@@ -283,6 +283,7 @@ async def test_each_message_begins_a_turn_of_an_idle_codex_and_is_answered_by_it
         async with idle_codex(codex) as terminal:
             await answer_all(codex, mind, terminal)
         write_transcript(codex, mind, "codex")
+        assert (mind.faults, len(await codex.ops.chat())) == ([], 2 * COUNT)
 
 
 @requirement("X2", "G15h")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from molecule_core.common.clock import to_rfc3339, yield_to_others
 from molecule_core.common.errors import CursorNotFound
 from molecule_core.common.limits import Limits
-from molecule_core.messages.chains.model import Chain, ChainMessage, TracedMessage, TurnLog
+from molecule_core.messages.chains.model import Chain, ChainMessage
 from molecule_core.messages.chat_view import (
     PeerMessageColumns,
     message_parts,
@@ -30,6 +30,8 @@ from molecule_core.messages.model import (
     LivePayload,
     PeerPosition,
     PlacedPeerMessage,
+    TracedMessage,
+    TurnLog,
 )
 from molecule_core.messages.rules import text_of
 from molecule_core.org.reader import OrgReader

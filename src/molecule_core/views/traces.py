@@ -10,7 +10,7 @@ from molecule_core.common.clock import Clock, to_optional_rfc3339, to_rfc3339
 from molecule_core.common.limits import Limits
 from molecule_core.delegations.model import Delegation
 from molecule_core.delegations.reader import DelegationReader
-from molecule_core.messages.chains.model import TracedMessage, TurnLog
+from molecule_core.messages.model import TracedMessage, TurnLog
 from molecule_core.messages.reader import TraceReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
@@ -19,7 +19,7 @@ from molecule_core.wire.schemas.traces import TraceApproval, TraceDetail, TraceM
 _OPEN = "open"
 
 
-class _Span(Struct):
+class _Participation(Struct):
     """Time during which a workspace took part in a request, and the row of its log with which that began.
 
     Times are microseconds. `until` None: it still takes part."""
@@ -75,14 +75,14 @@ class RequestTraceReader:
             is_complete=max(len(messages), len(delegations), len(approvals)) <= most,
         )
 
-    async def _list_approvals(self, spans: dict[str, _Span], most: int) -> list[Approval]:
+    async def _list_approvals(self, spans: dict[str, _Participation], most: int) -> list[Approval]:
         found: list[Approval] = []
         for workspace_id, span in spans.items():
             until = self._clock.now() if span.until is None else span.until
             found += await self._approvals.requested_between(workspace_id, span.since, until, most + 1)
         return sorted(found, key=lambda each: (each.created_at, each.id))
 
-    async def _list_turns(self, spans: dict[str, _Span], message_ids: set[str]) -> list[tuple[str, TurnLog]]:
+    async def _list_turns(self, spans: dict[str, _Participation], message_ids: set[str]) -> list[tuple[str, TurnLog]]:
         """Return the turns that messages of the trace began, each with its workspace, oldest first.
 
         Only the next `page_rows` rows of a workspace's log are searched: bridges log a turn when it ends."""
@@ -140,19 +140,19 @@ class RequestTraceReader:
         return None if workspace is None else workspace.name
 
 
-def _spans(messages: Sequence[TracedMessage], delegations: Sequence[Delegation]) -> dict[str, _Span]:
+def _spans(messages: Sequence[TracedMessage], delegations: Sequence[Delegation]) -> dict[str, _Participation]:
     """Return when each workspace took part: from the first message or delegation that it received to the last event."""
-    spans: dict[str, _Span] = {}
+    spans: dict[str, _Participation] = {}
     for message in messages:
         if message.source_id != message.workspace_id:  # what a workspace sends to people is in its own log
             until = None if message.state == _OPEN else max(message.created_at, message.closed_at or 0)
-            _extend(spans, message.workspace_id, _Span(message.created_at, until, message.seq))
+            _extend(spans, message.workspace_id, _Participation(message.created_at, until, message.seq))
     for row in delegations:
-        _extend(spans, row.target_id, _Span(row.created_at, row.settled_at, row.message_seq))
+        _extend(spans, row.target_id, _Participation(row.created_at, row.settled_at, row.message_seq))
     return spans
 
 
-def _extend(spans: dict[str, _Span], workspace_id: str, more: _Span) -> None:
+def _extend(spans: dict[str, _Participation], workspace_id: str, more: _Participation) -> None:
     known = spans.setdefault(workspace_id, more)
     if known.until is not None:
         known.until = None if more.until is None else max(known.until, more.until)

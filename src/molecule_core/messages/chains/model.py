@@ -87,36 +87,3 @@ class ChainMessage(Struct, frozen=True):
     cause_id: str | None
     created_at: int
     chain_no: int
-
-
-class TracedMessage(Struct, frozen=True):
-    """One message of a request's trace, in column order of the queries.
-
-    `seq`: its row number in the log of its workspace. `state` and `closed_at`: of its obligation, if it has one."""
-
-    id: str
-    workspace_id: str
-    source_id: str | None
-    target_id: str | None
-    method: str | None
-    kind: str | None
-    summary: str | None
-    hop: int
-    cause_id: str | None
-    created_at: int
-    chain_no: int
-    seq: int
-    user_id: str | None
-    state: str | None
-    closed_at: int | None
-
-
-class TurnLog(Struct, frozen=True):
-    """What a bridge logged about one turn: the message that began it, and what it used, by name.
-
-    `logged_at`: microseconds; `seconds`: duration of the turn."""
-
-    logged_at: int
-    seconds: float
-    activity_id: str
-    usage: dict[str, float]
