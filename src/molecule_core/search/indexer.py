@@ -25,16 +25,18 @@ from molecule_core.store.journal import ORG_PREFIX
 from molecule_core.store.queries import Params
 
 # A piece blocks the event loop for about 5 ms: at most this many documents, or characters of their texts.
-_PIECE_DOCUMENTS = 32
+_PIECE_DOCUMENTS = 16
 _PIECE_CHARACTERS = 16 << 10
 _READ_ROWS = 8
 # Events about nothing searchable are skipped in larger pieces.
 _PIECE_EVENTS = 256
 # A process that starts reads at most so many of them again.
 _MAX_SKIPPED_EVENTS = 2048
-# One part of work, three parts of rest: other work is hardly delayed. Never less than this, to collect what follows.
+# One part of work, three parts of rest: other work is hardly delayed. Behind a piece that was not full there is more
+# time, to collect what follows.
 _REST_FACTOR = 3
-_MIN_REST_SECONDS = 0.1
+_MIN_REST_SECONDS = 0.02
+_COLLECT_SECONDS = 0.1
 _RETRY_SECONDS = 5.0
 # What other processes have committed and not indexed before they ended.
 _SWEEP_SECONDS = 60.0
@@ -74,6 +76,7 @@ class SearchIndexer:
         """Up to where the journal behind a stored position has nothing searchable: no commit is made for that."""
         self._behind: dict[str, None] = {}
         self._working = asyncio.Lock()
+        self._was_full = False
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -102,7 +105,8 @@ class SearchIndexer:
                 _log.exception("the search index could not be updated; retrying")
                 worked, rest = True, _RETRY_SECONDS
             if worked:
-                rest = max(rest, _MIN_REST_SECONDS, _REST_FACTOR * (self._clock.monotonic() - started))
+                least = _MIN_REST_SECONDS if self._was_full else _COLLECT_SECONDS
+                rest = max(rest, least, _REST_FACTOR * (self._clock.monotonic() - started))
                 await self._clock.wait(self._closing.wait(), rest)
             elif not await self._clock.wait(self._changed.wait(), _SWEEP_SECONDS):
                 self._mark_all()
@@ -120,6 +124,7 @@ class SearchIndexer:
         """Index a piece of each organisation that may be behind; return whether any may have more."""
         async with self._working:
             self._changed.clear()
+            self._was_full = False
             org_ids = list(self._behind)[:_ORGS_AT_ONCE]
             await self._load_positions([each for each in org_ids if each not in self._positions])
             params: list[Params] = [
@@ -159,6 +164,7 @@ class SearchIndexer:
                 self._skipped[org_id] = reached
                 return True
             documents, loaded = await self._load_documents(org_id, list(refs))
+            self._was_full |= len(refs) == _PIECE_DOCUMENTS or len(loaded) < len(refs)
             if len(loaded) < len(refs):
                 reached = list(refs.values())[len(loaded)] - 1
             gone = [each for each in loaded if each not in documents]
@@ -206,6 +212,7 @@ class SearchIndexer:
 
     async def _backfill(self, org_id: str, position: IndexPosition) -> bool:
         """Index the next rows from before the index."""
+        self._was_full = True
         rows = _BackfillRows([], [], msgspec.json.decode(position.backfill or _START, type=BackfillPosition))
         for _ in range(_MAX_EMPTY_READS):
             place = rows.end

@@ -952,8 +952,10 @@ CREATE INDEX runner_requests_by_expiry ON runner_requests (expires_at);
 /*sqlite: INSERT INTO memory_words (memory_words) VALUES ('rebuild'); */
 /*postgres: CREATE INDEX memories_by_words ON memories USING gin (array_to_tsvector(string_to_array(words, ' '))); */
 
--- search: search_documents: the same for the searchable texts of all kinds (search/rules.py)
+-- search: search_documents: the same for the searchable texts of all kinds (search/rules.py). Pages of 1,000 bytes: FTS5
+-- merges by pages, and a merge of larger ones would hold the event loop for 30 ms.
 /*sqlite: CREATE VIRTUAL TABLE search_words USING fts5 (words, content = 'search_documents', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
+/*sqlite: INSERT INTO search_words (search_words, rank) VALUES ('pgsz', 1000); */
 /*sqlite: CREATE TRIGGER search_documents_written AFTER INSERT ON search_documents BEGIN INSERT INTO search_words (rowid, words) VALUES (new.no, new.words); END; */
 /*sqlite: CREATE TRIGGER search_documents_forgotten AFTER DELETE ON search_documents BEGIN INSERT INTO search_words (search_words, rowid, words) VALUES ('delete', old.no, old.words); END; */
 /*sqlite: INSERT INTO search_words (search_words) VALUES ('rebuild'); */

@@ -169,6 +169,7 @@ SELECT id, coalesce((SELECT max(seq) FROM events WHERE events.org_id = orgs.id),
 
 -- search index: what searches, derived from the table (schema.sql)
 /*sqlite: CREATE VIRTUAL TABLE search_words USING fts5 (words, content = 'search_documents', content_rowid = 'no', detail = 'none', columnsize = 0, prefix = '3 4 5 6 7 8', tokenize = "ascii tokenchars '_'"); */
+/*sqlite: INSERT INTO search_words (search_words, rank) VALUES ('pgsz', 1000); */
 /*sqlite: CREATE TRIGGER search_documents_written AFTER INSERT ON search_documents BEGIN INSERT INTO search_words (rowid, words) VALUES (new.no, new.words); END; */
 /*sqlite: CREATE TRIGGER search_documents_forgotten AFTER DELETE ON search_documents BEGIN INSERT INTO search_words (search_words, rowid, words) VALUES ('delete', old.no, old.words); END; */
 /*postgres: CREATE INDEX search_documents_by_words ON search_documents USING gin (array_to_tsvector(string_to_array(words, ' '))); */
