@@ -200,3 +200,20 @@ async def test_a_running_server_indexes_by_itself(world: SearchWorld) -> None:
         if await world.finds("plum"):
             break
     assert texts(await world.finds("plum")) == ["a plum"]
+
+
+@requirement("SE2")
+async def test_what_another_process_left_is_indexed_within_a_minute_however_busy_this_one_is(
+    world: SearchWorld,
+) -> None:
+    ops = await world.server.seat("Ops")
+    await world.clock.advance(1)
+    indexer = world.server.server.search.indexer
+    await bounded(world.operator.post(f"/workspaces/{ops.id}/memories", {"content": "a plum"}))
+    indexer._behind.clear()  # the process that committed it ended before it could index it
+    for _ in range(80):
+        indexer.on_commit(["org:of-others"])
+        await world.clock.advance(1)
+        if await world.finds("plum"):
+            break
+    assert texts(await world.finds("plum")) == ["a plum"]

@@ -94,9 +94,11 @@ class SearchIndexer:
 
     async def run(self) -> None:
         """Index what is new until `close`."""
-        self._mark_all()
+        next_sweep = started = self._clock.monotonic()
         while not self._closing.is_set():
-            started = self._clock.monotonic()
+            if started >= next_sweep:
+                self._mark_all()
+                next_sweep = started + _SWEEP_SECONDS
             try:
                 worked, rest = await self.index_piece(), 0.0
             except (StoreUnavailable, ServerBusy):
@@ -108,8 +110,9 @@ class SearchIndexer:
                 least = _MIN_REST_SECONDS if self._was_full else _COLLECT_SECONDS
                 rest = max(rest, least, _REST_FACTOR * (self._clock.monotonic() - started))
                 await self._clock.wait(self._closing.wait(), rest)
-            elif not await self._clock.wait(self._changed.wait(), _SWEEP_SECONDS):
-                self._mark_all()
+            else:
+                await self._clock.wait(self._changed.wait(), next_sweep - started)
+            started = self._clock.monotonic()
 
     def _mark_all(self) -> None:
         self._behind.update(dict.fromkeys(each.id for each in self._org.orgs()))
