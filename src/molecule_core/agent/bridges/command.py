@@ -15,7 +15,7 @@ from molecule_core.agent.bridges.process_runner import TurnResult
 from molecule_core.agent.bridges.program_input import message_variables, program_input
 from molecule_core.agent.bridges.settings import BridgeSettings
 from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
-from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
 
@@ -63,7 +63,7 @@ class CommandBridge:
 
         Raises DamagedOutboxError, OSError.
         """
-        while self._membership.state != "leading":  # only the leader reads messages and writes the outbox
+        while self._membership.state != MembershipState.LEADING:  # only the leader reads messages and writes the outbox
             await sleep(self._clock, _POLL_SECONDS)
         self._outbox.load()
         workers = [self._work_loop(f"{self._membership.id}_{number}") for number in range(self._settings.parallel)]

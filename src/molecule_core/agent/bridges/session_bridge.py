@@ -32,7 +32,7 @@ from molecule_core.agent.engines.conversations import Conversations, awaited_id_
 from molecule_core.agent.engines.vendor_limit import VendorLimit
 from molecule_core.agent.live.reporter import LiveReporter, ReportedTurn
 from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
-from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.agent.sanitize import strip_invisible
 from molecule_core.common.clock import Clock, yield_to_others
 from molecule_core.wire.schemas import xml
@@ -121,7 +121,9 @@ class SessionBridge:
 
         Raises DamagedOutboxError, OSError.
         """
-        while self._parts.membership.state != "leading":  # only the leader reads messages and writes the outbox
+        while (
+            self._parts.membership.state != MembershipState.LEADING
+        ):  # only the leader reads messages and writes the outbox
             await sleep(self._clock, _POLL_SECONDS)
         self._outbox.load()
         self._store.load()

@@ -35,7 +35,7 @@ from molecule_core.agent.engines.vendor_limit import VendorLimit
 from molecule_core.agent.host.host_approvals import HostApprovals
 from molecule_core.agent.host.runtime import AgentRuntime
 from molecule_core.agent.live.reporter import LiveReporter
-from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.agent.prompt.loader import PARENT_VARIABLE, PromptLoader
 from molecule_core.agent.prompt.rebuilder import PromptRebuilder, PromptUpdate
 from molecule_core.agent.sanitize import sanitize_line
@@ -241,7 +241,7 @@ class SessionAgent:
         if folder is None:
             folder = self._config.state.absolute() / "prompt"
             folder.mkdir(mode=0o700, exist_ok=True)
-        while self._membership.state != "leading":  # of several processes only the leader works
+        while self._membership.state != MembershipState.LEADING:  # of several processes only the leader works
             await sleep(self._clock, _POLL_SECONDS)
         loader = PromptLoader(
             self._membership.requester,

@@ -32,7 +32,7 @@ from molecule_core.agent.engines.turn_driver import REQUEST_APPROVAL, DriverDepe
 from molecule_core.agent.engines.vendor_limit import LimitMemory, VendorLimit
 from molecule_core.agent.host.runtime import AgentRuntime
 from molecule_core.agent.live.reporter import LiveReporter
-from molecule_core.agent.mailbox.membership import REMOVED_CODE, Membership
+from molecule_core.agent.mailbox.membership import REMOVED_CODE, Membership, MembershipState
 from molecule_core.agent.prompt.assembly import Prompt
 from molecule_core.agent.prompt.home import read_home
 from molecule_core.agent.prompt.loader import PARENT_VARIABLE, PromptLoader, PromptServerError
@@ -283,7 +283,7 @@ class EngineAgent:
     # -- work ----------------------------------------------------------------------------------------------------------
 
     async def _until_leading(self) -> None:
-        while self._membership.state != "leading":  # of several processes only the leader works
+        while self._membership.state != MembershipState.LEADING:  # of several processes only the leader works
             await self._retry.sleep(_POLL_SECONDS)
 
     async def _run_work(self, once: bool) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,21 @@ _READ_REPORT_SECONDS = 0.3
 _FINISH_SECONDS, _FINISH_TRIES = 1.0, 3
 
 
+class MembershipState(StrEnum):
+    """What a process does for a workspace."""
+
+    WAITING = "waiting"
+    """It has not registered yet."""
+    FOLLOWING = "following"
+    """Another process of this machine leads."""
+    LEADING = "leading"
+    REFUSED = "refused"
+    """The server rejects its token."""
+    AWAY = "away"
+    """The server does not answer."""
+    REMOVED = "removed"
+
+
 class MembershipEnded(Exception):
     """The workspace was removed for good."""
 
@@ -100,7 +116,7 @@ class Membership:
     ) -> None:
         self.id = workspace.id
         self.url = workspace.url
-        self.state = "waiting"
+        self.state: MembershipState = MembershipState.WAITING
         self.problem = ""
         self.first_poll_done = asyncio.Event()
         """Set once the first poll is done, or cannot be done now."""
@@ -144,12 +160,12 @@ class Membership:
     @property
     def is_leading(self) -> bool:
         """Return whether this process reads the inbox."""
-        return self.state not in ("waiting", "following", "removed")
+        return self.state not in (MembershipState.WAITING, MembershipState.FOLLOWING, MembershipState.REMOVED)
 
     @property
     def shares_mail(self) -> bool:
         """Return whether the leading process gives messages to this one."""
-        return self.state == "following" and self._mail_client.is_connected
+        return self.state == MembershipState.FOLLOWING and self._mail_client.is_connected
 
     def leader_pid(self) -> int | None:
         """Return the process that leads or led last."""
@@ -182,7 +198,7 @@ class Membership:
                 await self._mail_server.start(self._leader_lock.mail_address)
                 await self._lead_workspace()
             except MembershipEnded:
-                self.state, self.problem = "removed", "this workspace was removed by its operator"
+                self.state, self.problem = MembershipState.REMOVED, "this workspace was removed by its operator"
                 self.first_poll_done.set()
                 self._report_removed()
                 return
@@ -207,7 +223,7 @@ class Membership:
                 try:
                     if self._leader_lock.try_acquire(self._file.load().fence):
                         break
-                    self.state, self.problem = "following", ""
+                    self.state, self.problem = MembershipState.FOLLOWING, ""
                 except OSError as error:
                     self._set_problem(f"its lock file cannot be used: {error.strerror}")
                 await self._follow_leader(self._settings.follow_seconds * self._jitter())
@@ -217,7 +233,7 @@ class Membership:
                 await asyncio.gather(self._reading_mail, return_exceptions=True)
         self._acks.take_over(self._leader_lock.fence)
         self._own_transferred()
-        self.state = "waiting"
+        self.state = MembershipState.WAITING
         self.first_poll_done.clear()
 
     async def _follow_leader(self, seconds: float) -> None:
@@ -265,7 +281,7 @@ class Membership:
                 back_off.reset()
                 if self._failures:
                     _log.warning("workspace %s: connected to %s again", self.id, self.url)
-                self.state, self.problem, self._failures = "leading", "", 0
+                self.state, self.problem, self._failures = MembershipState.LEADING, "", 0
                 await self._run_loops()
             except (MembershipEnded, LeadershipLost, LeaderFenced):
                 raise
@@ -281,13 +297,13 @@ class Membership:
             if error.code == REMOVED_CODE:
                 raise MembershipEnded from None
             if is_token_rejected(error):
-                self.state = "refused"
+                self.state = MembershipState.REFUSED
                 self._auth_failures.record_failure(error, renewed=self.requester.has_newer_token(token))
                 self._set_problem(describe_auth_error(error))
                 return
         if not isinstance(error, ApiError | NoAnswerError | OSError):
             _log.error("workspace %s: a response of %s has an unknown format", self.id, self.url, exc_info=error)
-        self.state = "away"
+        self.state = MembershipState.AWAY
         reason = str(error).rstrip(".") or type(error).__name__
         if isinstance(error, ConnectionBroken | OSError):
             self._set_problem(f"the connection to {self.url} broke or cannot be opened ({reason}); retrying")
@@ -485,7 +501,7 @@ class Membership:
         Without this, messages that the server has sent meanwhile would be undelivered until their lease ends."""
         self._is_stopping = True
         for _ in range(_FINISH_TRIES):
-            if self._claim_ended.is_set() or self.state != "leading":
+            if self._claim_ended.is_set() or self.state != MembershipState.LEADING:
                 return
             ending = asyncio.create_task(self._end_waits())
             try:
@@ -542,7 +558,7 @@ class Membership:
         Returns False if the server cannot be reached now; the message is not shown again in either case. Raises
         LeaderFenced.
         """
-        if self.state == "following":
+        if self.state == MembershipState.FOLLOWING:
             self._inbox.mark_handled((self.id, activity_id))
             return await self._ack_transferred(activity_id, attempt)
         self._acks.mark_handled(activity_id, attempt)
@@ -662,9 +678,9 @@ class Membership:
 
     async def release_unhandled(self) -> None:
         """Release all unhandled claims at an orderly end, so that the next process gets them at once."""
-        if self.state == "following":
+        if self.state == MembershipState.FOLLOWING:
             claims = {each.message.activity_id: each.message.attempt for each in self._own_entries()}
-        elif self.state == "leading":
+        elif self.state == MembershipState.LEADING:
             claims = self._acks.leftover_claims(set())
         else:
             return

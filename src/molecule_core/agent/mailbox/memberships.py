@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.common.clock import Clock
 from molecule_core.tools.spec import ToolError
@@ -85,7 +85,7 @@ class Memberships:
         """Return what a model should know of workspaces whose messages are not available now; empty if all are."""
         notes = []
         for each in self._by_id.values():
-            if each.state == "following" and not each.shares_mail:
+            if each.state == MembershipState.FOLLOWING and not each.shares_mail:
                 pid = each.leader_pid()
                 reader = f"process {pid}" if pid is not None else "another process"
                 notes.append(f"the inbox of workspace {each.id} is read by {reader} of this agent")

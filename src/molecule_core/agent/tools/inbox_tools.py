@@ -14,7 +14,7 @@ from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import AgentSettings
 from molecule_core.agent.mailbox.cursors import LeaderFenced
 from molecule_core.agent.mailbox.inbox import InboxEntry, MergedInbox
-from molecule_core.agent.mailbox.membership import Membership
+from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.agent.mailbox.memberships import Memberships
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.agent.tools import reply_routing
@@ -240,7 +240,7 @@ class InboxTools:
     async def _pop_at_leader(self, arguments: InboxPopArguments) -> dict[str, Any]:
         """Acknowledge a message that waits in the process that reads the inbox."""
         for membership in self._memberships:
-            if membership.state == "following" and arguments.workspace_id in ("", membership.id):
+            if membership.state == MembershipState.FOLLOWING and arguments.workspace_id in ("", membership.id):
                 try:
                     await membership.ack_for_leader(arguments.activity_id, arguments.attempt)
                 except ApiError as error:
