@@ -55,7 +55,7 @@ _SMALL = """
   const all = document.querySelectorAll(`a, button, input, select, textarea, ${rows}`);
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true });
   const isSeen = (element) => isShown(element) && element.getBoundingClientRect().width > 1;
-  const said = "[data-message], [data-delegation], [aria-label^='Draft from']";
+  const said = "[data-message], [data-delegation], [data-said], [aria-label^='Draft from']";
   const isInSentence = (element) => element.tagName === "A" && element.closest(said) !== null;
   // What lies on the map is measured at 100 %: it grows with the zoom, and the outline does the same.
   const fits = (element) => {
