@@ -36,7 +36,7 @@ def fingers(page: Page) -> Fingers:
 
 def palette_of(page: Page) -> Locator:
     """The palette, open or not."""
-    return page.get_by_role("dialog", name="Find agents, chats and commands")
+    return page.get_by_role("dialog", name="Search agents, chats, texts and commands")
 
 
 @requirement("C60")
@@ -158,7 +158,7 @@ async def test_escape_closes_the_topmost_layer_only(page: Page, fingers: Fingers
 @requirement("C62")
 async def test_a_closed_dialog_gives_the_focus_back_to_its_button(desk: Desk, page: Page, fingers: Fingers) -> None:
     await fill(desk.stage)
-    for opener in ("Find agents and commands", "Shortcuts", r"^All \d+$"):
+    for opener in ("Search agents, texts and commands", "Shortcuts", r"^All \d+$"):
         button = page.get_by_role("button", name=re.compile(opener))
         await fingers.use(button)
         await expect(page.get_by_role("dialog")).to_be_visible()

@@ -8,7 +8,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
   {
     heading: "Everywhere",
     keys: [
-      ["Ctrl+K", "Find agents, chats and commands"],
+      ["Ctrl+K", "Search agents, chats, texts and commands"],
       ["Esc", "Close the current dialog or panel"],
     ],
   },

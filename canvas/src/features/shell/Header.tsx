@@ -28,7 +28,7 @@ export function Header({ onSearch }: { onSearch: () => void }) {
       </div>
       <button type="button" className={css.search} onClick={onSearch} aria-keyshortcuts="Control+K">
         <Icon name="search" />
-        <span className={css.words}>Find agents and commands</span>
+        <span className={css.words}>Search agents, texts and commands</span>
         <kbd className={css.key}>Ctrl+K</kbd>
       </button>
       <p className={`${css.mode} ${MODES[mode].css}`}>

@@ -58,20 +58,20 @@ export function Palette({ onClose }: { onClose: () => void }) {
   };
 
   return (
-    <Dialog label="Find agents, chats and commands" heading={false} onClose={onClose}>
+    <Dialog label="Search agents, chats, texts and commands" heading={false} onClose={onClose}>
       <div className={css.find}>
         <Icon name="search" />
         <input
           type="text"
           role="combobox"
           className={css.input}
-          aria-label="Find agents, chats and commands"
+          aria-label="Search agents, chats, texts and commands"
           aria-expanded={found.length > 0}
           aria-controls={`${id}list`}
           aria-activedescendant={found.length > 0 ? `${id}${current}` : undefined}
           aria-autocomplete="list"
           autoComplete="off"
-          placeholder="Find agents, chats and commands"
+          placeholder="Search agents, chats, texts and commands"
           autoFocus
           value={words}
           onChange={(event) => {
