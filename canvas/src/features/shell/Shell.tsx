@@ -204,6 +204,8 @@ function useTitle(state: State | null, orgName: string, canSend: boolean): void 
   useEffect(() => {
     document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${view} · ${name} · Molecule`;
   }, [unread, view, name]);
+  // Nothing of the organisation stays after a logout.
+  useEffect(() => () => void (document.title = "Molecule"), []);
 }
 
 const VIEW_TITLES: Partial<Record<Place["view"], string>> = {
