@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from molecule_core.agent.config import AgentSettings
+from molecule_core.agent.mailbox.membership import MembershipState
 from molecule_core.agent.mailbox.memberships import Memberships
 from molecule_core.agent.tools.inbox_tools import InboxTools
 from molecule_core.client.api import ApiError
@@ -310,7 +311,7 @@ async def test_that_no_message_waits_is_the_servers_to_say_to_who_does_not_lead(
     status: int, code: str, told: bool, server: StandIn, clock: FakeClock, tmp_path: Path
 ) -> None:
     async with desk_of(tmp_path, clock, server, single=True) as desk:
-        desk.life.seats["w"].state = "following"
+        desk.life.seats["w"].state = MembershipState.FOLLOWING
         server.refuses["/activity/ack"] = ApiError(status, {"error": "not now", "code": code})
         with pytest.raises(ApiError if told else ToolError) as caught:
             await desk.verbs.pop_message(InboxPopArguments(activity_id="m-1"))
