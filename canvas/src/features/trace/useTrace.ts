@@ -25,26 +25,32 @@ export function useTrace(id: string): TraceRead {
   const [failure, setFailure] = useState<{ words: string; missing: boolean } | null>(null);
   const [turn, setTurn] = useState(0);
   const readAt = useRef(0);
+  /** Number of the last read that began, and of the one that is shown: in a busy organisation events arrive during each. */
+  const begun = useRef(0);
+  const applied = useRef(0);
   useEffect(() => {
     if (isLost) return;
-    let isCurrent = true;
     const read = (): void => {
       readAt.current = performance.now();
+      begun.current += 1;
+      const number = begun.current;
+      const isNewest = (): boolean => {
+        if (number < applied.current) return false;
+        applied.current = number;
+        return true;
+      };
       session.readTrace(id).then(
         (found) => {
-          if (!isCurrent) return;
+          if (!isNewest()) return;
           setFailure(null);
           setTrace(found);
         },
-        (error: unknown) => isCurrent && setFailure({ words: errorText(error), missing: error instanceof ApiError && error.status === 404 }),
+        (error: unknown) => isNewest() && setFailure({ words: errorText(error), missing: error instanceof ApiError && error.status === 404 }),
       );
     };
-    const wait = readAt.current === 0 ? 0 : Math.max(0, readAt.current + GATHER_MS - performance.now());
+    const wait = begun.current === 0 ? 0 : Math.max(0, readAt.current + GATHER_MS - performance.now());
     const timer = setTimeout(read, wait);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   }, [session, id, isLost, last, turn]);
   return {
     trace,

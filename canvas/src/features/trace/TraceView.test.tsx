@@ -1,0 +1,34 @@
+import { act, screen } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { TestPage, flushPromises } from "../../core/testing/testPage";
+import type { TraceDetail } from "../../core/wire";
+import { TraceView } from "./TraceView";
+
+const MESSAGE = { no: 0, activity_id: "m1", workspace_id: "a", workspace_name: "a", source_id: null, source_name: null, user_id: null, kind: "canvas_user", method: "message/send", hop: 0, cause_id: null, at: "2026-03-01T12:00:00Z", state: "open", closed_at: null };
+
+function traceOf(summary: string): TraceDetail {
+  return { root_id: "m1", messages: [{ ...MESSAGE, summary }], delegations: [], approvals: [], turns: [], usage: {}, is_complete: true };
+}
+
+test("a read is shown although events arrive before its response, and an older response replaces no newer one", async () => {
+  const made = new TestPage();
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  const responses: ((found: TraceDetail) => void)[] = [];
+  vi.spyOn(made.api, "trace").mockImplementation(() => new Promise((done) => responses.push(done)));
+  const event = (): void => act(() => made.session.data.update((state) => state && { ...state, last: state.last + 1 }));
+  made.show(<TraceView id="m1" />);
+  await vi.waitFor(() => expect(responses).toHaveLength(1));
+  event();
+  await act(async () => responses[0]!(traceOf("Ship it")));
+  await flushPromises();
+  expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("Ship it");
+
+  event();
+  await vi.waitFor(() => expect(responses).toHaveLength(2), { timeout: 5_000 });
+  event();
+  await vi.waitFor(() => expect(responses).toHaveLength(3), { timeout: 5_000 });
+  await act(async () => responses[2]!(traceOf("The newer one")));
+  await act(async () => responses[1]!(traceOf("The older one")));
+  expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("The newer one");
+});
