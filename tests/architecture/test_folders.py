@@ -9,6 +9,7 @@ from tests.architecture.guards.folders import find_unknown_folders, find_wrong_t
 from tests.architecture.repository import REPO, TESTS, write_tree
 
 
+@pytest.mark.long
 def test_the_real_trees_share_code_through_testing_alone() -> None:
     assert find_wrong_tree_imports(REPO) == []
 

@@ -15,6 +15,7 @@ def test_the_real_sources_are_short_enough_to_read() -> None:
     assert find_long_files(SOURCES, MAX_LINES, LONG_SOURCES) == []
 
 
+@pytest.mark.long
 def test_the_real_tests_are_short_enough_to_read() -> None:
     assert find_long_files(TESTS, MAX_LINES, LONG_TESTS) == []
     assert find_long_files(TESTING, MAX_LINES, {}) == []

@@ -15,6 +15,7 @@ def find(repo: Path, text: str, path: str = "messages/test_a.py") -> list[str]:
     return find_weak_tests(write_tree(repo, {path: text}, folder="tests"))
 
 
+@pytest.mark.long
 def test_the_real_tests_have_a_sentence_and_an_assertion() -> None:
     assert find_weak_tests(TESTS) == []
     assert find_weak_tests(TESTING) == []

@@ -144,6 +144,7 @@ async def test_a_draft_that_is_discarded_reaches_nobody_and_the_message_waits_on
     assert (await obligation(stage, "Reader"))["state"] == "open"
 
 
+@pytest.mark.long
 @requirement("C30", "C1", "M34")
 async def test_what_became_of_answers_while_the_channel_was_cut_is_as_on_a_fresh_page(desk: Desk) -> None:
     stage, wire = desk.stage, Wire()

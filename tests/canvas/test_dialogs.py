@@ -86,7 +86,9 @@ async def leave(page: Page) -> None:
 
 
 @requirement("C64")
-@pytest.mark.parametrize("size", [pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow")])
+@pytest.mark.parametrize(
+    "size", [pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow", marks=pytest.mark.long)]
+)
 async def test_nothing_in_a_dialog_touches_its_border(desk: Desk, size: dict[str, int]) -> None:
     await fill(desk.stage)
     page = await desk.open(viewport=size, reduced_motion="reduce")
@@ -99,7 +101,7 @@ async def test_nothing_in_a_dialog_touches_its_border(desk: Desk, size: dict[str
 
 
 @requirement("C64")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 async def test_the_button_that_destroys_is_red_and_readable(desk: Desk, scheme: str) -> None:
     await fill(desk.stage)
     page = await desk.open(color_scheme=scheme, reduced_motion="reduce")

@@ -180,6 +180,7 @@ async def test_a_template_of_ones_own_extends_and_its_difference_is_told(desk: D
     await expect(page.get_by_text("Used by 1 agent")).to_be_visible()
 
 
+@pytest.mark.long
 @requirement("C31", "I5", "I16")
 async def test_versions_are_tried_on_a_share_ended_and_restored_and_another_tab_sees_it(desk: Desk) -> None:
     stage = desk.stage

@@ -100,6 +100,7 @@ class Company:
 GO = "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 
 
+@pytest.mark.long
 @requirement("C8")
 @pytest.mark.parametrize("seed", [3233769531])
 async def test_two_tabs_show_the_same_after_each_of_twenty_random_commands(desk: Desk, seed: int) -> None:

@@ -1,5 +1,7 @@
 """The strict policy stands on every answer. (That no test of this folder breaks it is checked by Desk, each time.)"""
 
+import pytest
+
 from testing.canvas.page_user import Desk
 from tests.canvas.expectations import expect
 from tests.canvas.views import VIEWS, fill
@@ -15,6 +17,7 @@ DEEDS = (
 )
 
 
+@pytest.mark.long
 @requirement("C73")
 async def test_every_answer_that_the_browser_sees_carries_a_strict_policy(desk: Desk) -> None:
     await fill(desk.stage)

@@ -174,6 +174,7 @@ async def test_a_limit_is_a_state_of_the_workspace_and_work_goes_on_by_itself_wh
     assert first < ends_at and later and min(later) >= ends_at
 
 
+@pytest.mark.long
 @requirement("G17")
 async def test_a_limit_after_which_claude_code_tries_again_by_itself_holds_all_other_work_until_then(
     server: Running, tmp_path: Path
@@ -210,6 +211,7 @@ async def test_a_short_wait_for_the_vendor_is_no_limit_of_the_workspace(server: 
         assert not [row for row in rows if row[1] == "WORKSPACE_LIMITED"]
 
 
+@pytest.mark.long
 @requirement("G17")
 async def test_a_person_ends_the_limit_and_the_bridge_tries_again(server: Running, tmp_path: Path) -> None:
     seat, person = await server.seat(), await server.person()

@@ -99,6 +99,7 @@ async def test_leave_is_still_waited_for_while_the_token_is_refused_and_its_file
         assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
 
 
+@pytest.mark.long
 @requirement("G6", "AR3", "AR4")
 async def test_nothing_is_settled_while_the_token_file_holds_the_token_of_another_workspace(
     server: Running, tmp_path: Path
@@ -137,6 +138,7 @@ async def trouble_of(agent: EngineAgent) -> str:
     return agent._membership.problem
 
 
+@pytest.mark.long
 @requirement("G6", "AR3", "AR4")
 async def test_nothing_is_acknowledged_or_dropped_while_the_token_is_refused(server: Running, tmp_path: Path) -> None:
     seat, person = await server.seat("Ops"), await server.person()
@@ -204,7 +206,9 @@ async def test_an_agent_that_finds_no_seat_ends_with_3_and_says_why(what: str, s
 
 
 @requirement("G6", "AR7")
-@pytest.mark.parametrize("what", ["removed", "refused", "refused without an inbox"])
+@pytest.mark.parametrize(
+    "what", ["removed", pytest.param("refused", marks=pytest.mark.long), "refused without an inbox"]
+)
 async def test_an_agent_whose_seat_is_gone_while_it_works_ends_with_3(
     what: str, server: Running, tmp_path: Path
 ) -> None:

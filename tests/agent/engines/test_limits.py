@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testing.running_server import Running
 from testing.waits import eventually
 from tests.agent.agent_runs import Watcher, home, living, long
@@ -12,6 +14,7 @@ from tests.agent.model_endpoint import Reply, endpoint
 LIMITED = Reply(status=429, headers={"retry-after": "3600"})
 
 
+@pytest.mark.long
 async def test_a_long_limit_of_the_provider_holds_the_turn_until_it_ends(server: Running, tmp_path: Path) -> None:
     seat, person = await server.seat("Ops"), await server.person()
     watch = Watcher(seat)

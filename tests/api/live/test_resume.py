@@ -146,6 +146,7 @@ async def test_a_resume_from_anywhere_is_the_rest_of_the_journal(server: Running
         assert told(rest) == told(journal[cut:])
 
 
+@pytest.mark.long
 @requirement("M24")
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"], indirect=True)
 async def test_nothing_is_missed_or_doubled_while_many_write(server: Running, engine: Engine) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from molecule_core.client.api import ApiClient
 from testing.clocks import FakeClock
 from testing.engines import Engine, place_for
@@ -49,6 +51,7 @@ async def _send(people: list[ApiClient], seats: list[Seat]) -> None:
     await asyncio.gather(*(work(sender) for sender in range(SENDERS)))
 
 
+@pytest.mark.long
 @requirement("N1", "G11", "P3")
 async def test_500_messages_of_8_senders_in_two_organisations_on_two_servers_are_answered_where_they_came_from(
     tmp_path: Path, postgres: str

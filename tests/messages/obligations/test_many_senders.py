@@ -31,6 +31,7 @@ async def answered_by_handle(world: MessageWorld, dice: random.Random) -> dict[s
     return asked
 
 
+@pytest.mark.long
 @requirement("M27", "P2", "P3")
 @pytest.mark.parametrize("seed", [7])
 async def test_500_interleaved_messages_that_are_answered_by_handles_alone_all_get_home(

@@ -55,6 +55,7 @@ def test_each_marker_is_in_the_package_once_and_has_a_control() -> None:
     assert sorted(markers()) == sorted(wanted)
 
 
+@pytest.mark.long
 def test_each_control_changes_its_file_into_one_that_compiles_and_knows_its_names(tmp_path: Path) -> None:
     for number, each in enumerate(EVERY):
         mutated = mutate(each)
