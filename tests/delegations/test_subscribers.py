@@ -150,7 +150,7 @@ def without_row(row: Row) -> Any:
 
 
 @requirement("D7", "A1")
-@pytest.mark.parametrize("row", map(without_row, NEEDED))
+@pytest.mark.parametrize("row", [without_row(each) for each in NEEDED])
 async def test_a_behaviour_is_missing_without_its_row(world: MessageWorld, row: Row) -> None:
     remove_row(world, row)
     with pytest.raises(AssertionError):
