@@ -139,8 +139,11 @@ class Session:
         self.waiting = id_
 
     def write(self, id_: str, text: str) -> None:
-        """A change of the folder that it works in, then the answer."""
+        """A change of the folder that it works in by a tool, then the answer."""
+        call = {"type": "tool_use", "id": "t-w", "name": "Write", "input": {"file_path": "changed.txt"}}
+        say(type="assistant", message={"content": [call]})
         Path("changed.txt").write_text("by the agent\n")
+        say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "t-w"}]})
         self.speak(id_, text)
 
     def stray(self, id_: str, text: str) -> None:

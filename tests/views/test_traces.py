@@ -7,6 +7,7 @@ import pytest
 from molecule_core.client.api import ApiClient, ApiError
 from testing.message_chains import speak, take
 from testing.running_server import Running, Seat
+from testing.thread_world import BASE, Engine, turn
 from tests.requirements import requirement
 
 
@@ -98,6 +99,35 @@ async def test_a_trace_holds_messages_trees_approvals_and_turns_of_one_request(o
     assert outline(ended["delegations"]) == [("Builder", "completed", [("Tester", "completed", [])])]
     assert [each["state"] for each in ended["messages"][:3]] == ["answered", "answered", "answered"]
     assert lines(ended)[-1] == ("Lead", "Lead", "Shipped")
+
+
+@requirement("CT1")
+async def test_a_turn_of_a_thread_that_a_message_began_is_in_the_trace_with_its_calls_and_tokens(org: Org) -> None:
+    asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    await take(org.lead)
+    other = (await org.person.send(org.lead.id, "Something else"))["activity_id"]
+    thread = await org.lead.api.post(f"/workspaces/{org.lead.id}/threads", {"base_instructions": BASE})
+    engine = Engine(org.lead.api, thread)
+    begun = []
+    for key in (asked, other):
+        await turn(org.lead.api, thread, "in words", key=key, mode="queue")
+        await engine.claim()
+        await engine.begin()
+        call = {"type": "tool_call", "tool": "read_file", "arguments": {}}
+        used = {"type": "usage", "record_key": key, "input": 100, "output": 20}
+        await engine.adds({**call, "call_id": f"1 {key}"}, {**call, "call_id": f"2 {key}"}, used, used)
+        begun.append(await org.trace(key))
+        await engine.ends(final="done")
+
+    assert [[(each["seconds"], each["tools"]) for each in trace["turns"]] for trace in begun] == [
+        [(None, {"read_file": 2})]
+    ] * 2
+    for key in (asked, other):
+        trace = await org.trace(key)
+        (ended,) = trace["turns"]
+        assert (ended["activity_id"], ended["thread_id"], ended["workspace_name"]) == (key, engine.id, "Lead")
+        assert ended["seconds"] is not None and ended["tools"] == {"read_file": 2}
+        assert ended["usage"] == trace["usage"] == {"input_tokens": 100, "output_tokens": 20}
 
 
 @requirement("CT1")

@@ -2547,14 +2547,21 @@ export interface TraceApproval {
   settled_at: string | null;
 }
 
-/** A turn that a bridge reported. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). */
+/**
+ * A turn that a message began: of a thread of `molecule agent run`, or one that a bridge reported when it ended.
+ * `thread_id`: null if a bridge reported it. `at`: when it ended, or began if it still runs; then `seconds` is
+ * null. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls,
+ * by tool.
+ */
 export interface TraceTurn {
   activity_id: string;
+  thread_id: string | null;
   workspace_id: string;
   workspace_name: string | null;
   at: string;
-  seconds: number;
+  seconds: number | null;
   usage: Record<string, number>;
+  tools: Record<string, number>;
 }
 
 /**

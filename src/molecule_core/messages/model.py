@@ -344,7 +344,7 @@ class TracedMessage(Struct, frozen=True):
 
 
 class TurnLog(Struct, frozen=True):
-    """What a bridge logged about one turn: the message that began it, and what it used, by name.
+    """What a bridge logged about one turn: the message that began it, what it used, and its calls of tools, by name.
 
     `logged_at`: microseconds; `seconds`: duration of the turn."""
 
@@ -352,3 +352,4 @@ class TurnLog(Struct, frozen=True):
     seconds: float
     activity_id: str
     usage: dict[str, float]
+    tools: dict[str, int]

@@ -550,6 +550,7 @@ class _LoggedTurn(Struct):
 
     activity_id: str
     usage: dict[str, float]
+    tools: dict[str, int] = {}
 
 
 def _turn_log(logged_at: int, duration_ms: int | None, body: str) -> TurnLog | None:
@@ -557,7 +558,7 @@ def _turn_log(logged_at: int, duration_ms: int | None, body: str) -> TurnLog | N
         logged = msgspec.json.decode(body, type=_LoggedTurn)
     except msgspec.DecodeError:  # ValidationError included: an agent's own row with other members
         return None
-    return TurnLog(logged_at, (duration_ms or 0) / 1000, logged.activity_id, logged.usage)
+    return TurnLog(logged_at, (duration_ms or 0) / 1000, logged.activity_id, logged.usage, logged.tools)
 
 
 def chain_from_row(row: Row) -> Chain:

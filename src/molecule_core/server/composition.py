@@ -437,6 +437,7 @@ class Server:
                 delegations.reader,
                 DelegationTreeReader(delegations.reader, clock=clock),
                 approvals.reader,
+                self.threads.reader,
                 org,
                 clock=clock,
                 limits=limits,

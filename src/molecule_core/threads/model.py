@@ -224,6 +224,20 @@ class Mail(Struct, frozen=True, kw_only=True):
         return cast("MailType", self.type)
 
 
+class KeyedTurn(Struct, frozen=True, kw_only=True):
+    """A turn that was accepted under a key, with the tokens that it used and its calls of tools, by name.
+
+    Times in microseconds; `ended_at` None: it runs."""
+
+    thread_id: str
+    turn_id: str
+    key: str
+    accepted_at: int
+    ended_at: int | None
+    tokens: dict[str, float]
+    tools: dict[str, int]
+
+
 class LogEntryRow(NamedTuple):
     """An entry of a log, in column order."""
 

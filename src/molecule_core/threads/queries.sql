@@ -250,6 +250,19 @@ WHERE turn_id = :turn_id;
 SELECT turn_id, thread_id, status, cause, input, author, key, requester_id, accepted_at, ended_at FROM thread_turns
 WHERE thread_id = :thread_id AND key = :key;
 
+-- name: keyed_turns
+-- the turns of a workspace's threads that were accepted under a key since a time, oldest first
+SELECT u.thread_id, u.turn_id, u.key, u.accepted_at, u.ended_at
+FROM threads t JOIN thread_turns u ON u.thread_id = t.thread_id
+WHERE t.workspace_id = :workspace_id AND u.accepted_at >= :since AND u.key IS NOT NULL
+ORDER BY u.accepted_at LIMIT :count;
+
+-- name: work_entries
+-- what the turns of a thread used, and their calls of tools, in a span of time, oldest first
+SELECT turn_id, body FROM thread_entries
+WHERE thread_id = :thread_id AND type IN ('usage', 'tool_call') AND at >= :since AND at <= :until
+ORDER BY ordinal LIMIT :count;
+
 -- name: save_thread_turn
 -- update a turn
 UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :turn_id;

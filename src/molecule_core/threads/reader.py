@@ -1,6 +1,6 @@
 """Reads threads: rows, logs, and the context that a model sees."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -10,11 +10,17 @@ from molecule_core.common.limits import Limits
 from molecule_core.store.database import Row, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.threads.model import LogEntryRow, Mail, Thread, work_wake_key
+from molecule_core.threads.model import KeyedTurn, LogEntryRow, Mail, Thread, work_wake_key
 from molecule_core.threads.model_context import build_context, latest_layers, to_context_entries, total_tokens
 from molecule_core.threads.rules import active_flags
 from molecule_core.threads.serializers import entry_item, mail_item, thread_item
-from molecule_core.wire.schemas.thread_log import AgentStatus, BaseInstructionsEntry, decode_entry
+from molecule_core.wire.schemas.thread_log import (
+    AgentStatus,
+    BaseInstructionsEntry,
+    ToolCallEntry,
+    UsageEntry,
+    decode_entry,
+)
 from molecule_core.wire.schemas.threads import (
     CollabPage,
     EntryPage,
@@ -89,6 +95,26 @@ class ThreadReader:
         }
         found, is_end = _trim_page(await self._store.rows("threads_of_workspace", query), count)
         return [Thread.from_row(row) for row in found], is_end
+
+    async def list_keyed_turns(self, workspace_id: str, since: int, count: int) -> tuple[list[KeyedTurn], bool]:
+        """Return the first `count` turns that threads of a workspace accepted under a key since a time.
+
+        And whether that is all of them, with everything that they used: of each thread `count` log entries are read."""
+        wanted = {"workspace_id": workspace_id, "since": since, "count": count + 1}
+        rows = await self._store.rows("keyed_turns", wanted)
+        turns = [
+            KeyedTurn(
+                thread_id=thread_id, turn_id=turn_id, key=key, accepted_at=at, ended_at=ended_at, tokens={}, tools={}
+            )
+            for thread_id, turn_id, key, at, ended_at in rows[:count]
+        ]
+        by_id = {each.turn_id: each for each in turns}
+        is_complete = len(rows) <= count
+        for query in _work_queries(turns, self._clock.now(), count):
+            entry_rows = await self._store.rows("work_entries", query)
+            is_complete = is_complete and len(entry_rows) <= count
+            _add_work(by_id, entry_rows[:count])
+        return turns, is_complete
 
     async def count_by_state(self) -> dict[str, int]:
         """Return how many unclosed threads of all organisations are in each state."""
@@ -233,6 +259,34 @@ class ThreadReader:
         }
         held = {each.thread_id for each in threads if each.owner is not None and each.owner_until > now}
         return [each for each in threads if each.workspace_id not in polled and each.thread_id not in held]
+
+
+def _work_queries(turns: Sequence[KeyedTurn], now: int, count: int) -> list[Params]:
+    """Return for each thread of the turns the query of what they used."""
+    spans = dict[str, tuple[int, int]]()
+    for turn in turns:
+        since, until = spans.get(turn.thread_id, (turn.accepted_at, 0))
+        spans[turn.thread_id] = (since, max(until, now if turn.ended_at is None else turn.ended_at))
+    return [
+        {"thread_id": thread_id, "since": since, "until": until, "count": count + 1}
+        for thread_id, (since, until) in spans.items()
+    ]
+
+
+def _add_work(turns: Mapping[str, KeyedTurn], entry_rows: Sequence[Row]) -> None:
+    """Add tokens and calls of one thread's log entries to their turns. Equal record keys count once."""
+    counted = set[str]()
+    for turn_id, body in entry_rows:
+        turn = turns.get(turn_id)
+        if turn is None:
+            continue
+        entry = decode_entry(body)
+        if isinstance(entry, ToolCallEntry):
+            turn.tools[entry.tool] = turn.tools.get(entry.tool, 0) + 1
+        elif isinstance(entry, UsageEntry) and entry.record_key not in counted:
+            counted.add(entry.record_key)
+            for name, value in (("input_tokens", entry.input), ("output_tokens", entry.output)):
+                turn.tokens[name] = turn.tokens.get(name, 0) + value
 
 
 def _trim_page(rows: Sequence[Row], count: int) -> tuple[list[Row], bool]:

@@ -6,13 +6,15 @@ from msgspec import Struct
 
 from molecule_core.approvals.model import Approval
 from molecule_core.approvals.reader import ApprovalReader
-from molecule_core.common.clock import Clock, to_optional_rfc3339, to_rfc3339
+from molecule_core.common.clock import SECOND, Clock, to_optional_rfc3339, to_rfc3339
 from molecule_core.common.limits import Limits
 from molecule_core.delegations.model import Delegation
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.messages.model import TracedMessage, TurnLog
 from molecule_core.messages.reader import TraceReader
 from molecule_core.org.reader import OrgReader
+from molecule_core.threads.model import KeyedTurn
+from molecule_core.threads.reader import ThreadReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.wire.schemas.traces import TraceApproval, TraceDetail, TraceMessage, TraceTurn
 
@@ -38,6 +40,7 @@ class RequestTraceReader:
         delegations: DelegationReader,
         trees: DelegationTreeReader,
         approvals: ApprovalReader,
+        threads: ThreadReader,
         org: OrgReader,
         *,
         clock: Clock,
@@ -47,6 +50,7 @@ class RequestTraceReader:
         self._delegations = delegations
         self._trees = trees
         self._approvals = approvals
+        self._threads = threads
         self._org = org
         self._clock = clock
         self._limits = limits
@@ -64,15 +68,15 @@ class RequestTraceReader:
         delegations = await self._delegations.list_of_chain(org_id, root_id, most + 1)
         spans = _spans(messages[:most], delegations[:most])
         approvals = await self._list_approvals(spans, most)
-        turns = await self._list_turns(spans, {each.id for each in messages})
+        turns, has_all_turns = await self._list_turns(spans, {each.id for each in messages})
         return TraceDetail(
             root_id=root_id,
             messages=[self._message(each) for each in messages[:most]],
             delegations=await self._trees.build_trees(delegations[:most]),
             approvals=[self._approval(each) for each in approvals[:most]],
-            turns=[self._turn(workspace_id, turn) for workspace_id, turn in turns],
-            usage=_sum_usage(turn for _, turn in turns),
-            is_complete=max(len(messages), len(delegations), len(approvals)) <= most,
+            turns=turns,
+            usage=_sum_usage(turns),
+            is_complete=has_all_turns and max(len(messages), len(delegations), len(approvals)) <= most,
         )
 
     async def _list_approvals(self, spans: dict[str, _Participation], most: int) -> list[Approval]:
@@ -82,17 +86,23 @@ class RequestTraceReader:
             found += await self._approvals.requested_between(workspace_id, span.since, until, most + 1)
         return sorted(found, key=lambda each: (each.created_at, each.id))
 
-    async def _list_turns(self, spans: dict[str, _Participation], message_ids: set[str]) -> list[tuple[str, TurnLog]]:
-        """Return the turns that messages of the trace began, each with its workspace, oldest first.
+    async def _list_turns(
+        self, spans: dict[str, _Participation], message_ids: set[str]
+    ) -> tuple[list[TraceTurn], bool]:
+        """Return the turns that messages of the trace began, in order of time, and whether these are all.
 
-        Only the next `page_rows` rows of a workspace's log are searched: bridges log a turn when it ends."""
-        found: list[tuple[str, TurnLog]] = []
+        Only the next `page_rows` rows of a workspace's log are searched: bridges log a turn when it ends. Programs of
+        `molecule agent run` name the message in the key of its turn."""
+        found: list[TraceTurn] = []
+        most, is_complete = self._limits.page_rows, True
         for workspace_id, span in spans.items():
             if span.seq is not None:
-                last_seq = span.seq + self._limits.page_rows
-                turns = await self._messages.list_turns(workspace_id, span.seq, last_seq)
-                found += [(workspace_id, turn) for turn in turns if turn.activity_id in message_ids]
-        return sorted(found, key=lambda each: each[1].logged_at)
+                turns = await self._messages.list_turns(workspace_id, span.seq, span.seq + most)
+                found += [self._logged_turn(workspace_id, each) for each in turns if each.activity_id in message_ids]
+            keyed, has_all = await self._threads.list_keyed_turns(workspace_id, span.since, most)
+            is_complete = is_complete and has_all
+            found += [self._thread_turn(workspace_id, each) for each in keyed if each.key in message_ids]
+        return sorted(found, key=lambda each: each.at), is_complete
 
     def _message(self, message: TracedMessage) -> TraceMessage:
         return TraceMessage(
@@ -125,14 +135,28 @@ class RequestTraceReader:
             settled_at=to_optional_rfc3339(approval.settled_at),
         )
 
-    def _turn(self, workspace_id: str, turn: TurnLog) -> TraceTurn:
+    def _logged_turn(self, workspace_id: str, turn: TurnLog) -> TraceTurn:
         return TraceTurn(
             activity_id=turn.activity_id,
+            thread_id=None,
             workspace_id=workspace_id,
             workspace_name=self._name_of(workspace_id),
             at=to_rfc3339(turn.logged_at),
             seconds=turn.seconds,
             usage=turn.usage,
+            tools=turn.tools,
+        )
+
+    def _thread_turn(self, workspace_id: str, turn: KeyedTurn) -> TraceTurn:
+        return TraceTurn(
+            activity_id=turn.key,
+            thread_id=turn.thread_id,
+            workspace_id=workspace_id,
+            workspace_name=self._name_of(workspace_id),
+            at=to_rfc3339(turn.ended_at or turn.accepted_at),
+            seconds=None if turn.ended_at is None else (turn.ended_at - turn.accepted_at) / SECOND,
+            usage=turn.tokens,
+            tools=turn.tools,
         )
 
     def _name_of(self, workspace_id: str | None) -> str | None:
@@ -158,7 +182,7 @@ def _extend(spans: dict[str, _Participation], workspace_id: str, more: _Particip
         known.until = None if more.until is None else max(known.until, more.until)
 
 
-def _sum_usage(turns: Iterable[TurnLog]) -> dict[str, float]:
+def _sum_usage(turns: Iterable[TraceTurn]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for turn in turns:
         for name, value in turn.usage.items():

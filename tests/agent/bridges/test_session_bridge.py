@@ -65,13 +65,16 @@ async def test_the_final_text_is_the_answer_and_what_the_turn_used_is_in_the_log
 ) -> None:
     seat, person = await server.seat(), await server.person()
     async with bridging(server, seat, tmp_path):
-        await person.send(seat.id, "say hello")
+        sent = (await person.send(seat.id, "write a file"))["activity_id"]
         (line,) = await seen(lambda: chat(server, seat), bool)
         await seen(lambda: waiting(seat), lambda count: count == 0)
         rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="agent_log", limit=10)
-    assert line["content"].startswith("so: ") and "<body>say hello</body>" in line["content"]
-    (used,) = [row["request_body"]["usage"] for row in rows if row["method"] == "bridge"]
-    assert used == {"input_tokens": 7, "cached_tokens": 5, "output_tokens": 3, "cost_usd": 0.5}
+        org_id = (await server.admin.get("/orgs"))[0]["id"]
+        (turn,) = (await person.get(f"/orgs/{org_id}/traces/{sent}"))["turns"]
+    assert line["content"].startswith("so: ") and "<body>write a file</body>" in line["content"]
+    (logged,) = [row["request_body"] for row in rows if row["method"] == "bridge"]
+    assert logged["usage"] == {"input_tokens": 7, "cached_tokens": 5, "output_tokens": 3, "cost_usd": 0.5}
+    assert (turn["usage"], turn["tools"], turn["thread_id"]) == (logged["usage"], {"Write": 1}, None)
 
 
 @requirement("G17", "G20")

@@ -6,6 +6,24 @@ import { TraceView } from "./TraceView";
 
 const MESSAGE = { no: 0, activity_id: "m1", workspace_id: "a", workspace_name: "a", source_id: null, source_name: null, user_id: null, kind: "canvas_user", method: "message/send", hop: 0, cause_id: null, at: "2026-03-01T12:00:00Z", state: "open", closed_at: null };
 
+test("a turn says what it called and used, and leads to its thread", async () => {
+  const made = new TestPage();
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  const turn = { activity_id: "m1", thread_id: "t1", workspace_id: "a", workspace_name: "a", at: "2026-03-01T12:00:30Z", seconds: 12, usage: { input_tokens: 1200, output_tokens: 30 }, tools: { read_file: 2, "<b>x</b>": 1 } };
+  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns: [turn, { ...turn, at: "2026-03-01T12:01:00Z", thread_id: null, seconds: null, usage: {}, tools: {} }] });
+  made.show(<TraceView id="m1" />);
+  await flushPromises();
+  await vi.waitFor(() => expect(document.querySelector("[data-event=turn]")).not.toBeNull());
+  const turns = [...document.querySelectorAll("[data-event=turn]")];
+  expect(turns.map((each) => each.textContent)).toEqual([
+    "+0:30Agent a finished a turn of 0:123 tool calls: read_file (2), <b>x</b>, 1,200 input and 30 output tokens",
+    "+1:00Agent a began a turn",
+  ]);
+  expect(turns[0]?.querySelector("a[href='/app/threads/t1']")).not.toBeNull();
+  expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("2 turns · 3 tool calls");
+});
+
 function traceOf(summary: string): TraceDetail {
   return { root_id: "m1", messages: [{ ...MESSAGE, summary }], delegations: [], approvals: [], turns: [], usage: {}, is_complete: true };
 }

@@ -13,7 +13,7 @@ import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { DelegationTrees } from "../delegations/DelegationTrees";
 import { nodesOf, treeOf, withLive } from "../delegations/tree";
-import { eventsOf, extraRows, requestState, secondsTaken, usageText, type RequestState, type TraceEvent } from "./events";
+import { countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
 import { useTrace } from "./useTrace";
 import css from "./TraceView.module.css";
 
@@ -77,7 +77,8 @@ function Header({ trace }: { trace: TraceDetail }) {
     [trace.messages.length, "message"],
     [trace.delegations.reduce((sum, each) => sum + each.subtree.nodes, 0), "delegation"],
     [trace.approvals.length, "approval"],
-    [trace.turns.length, "reported turn"],
+    [trace.turns.length, "turn"],
+    [trace.turns.reduce((sum, { tools }) => sum + countCalls(tools), 0), "tool call"],
   ];
   const counts = [...counted.filter(([count]) => count > 0).map(([count, noun]) => plural(count, noun)), usageText(trace.usage)];
   if (first === undefined) return null;
@@ -171,11 +172,18 @@ function ApprovalEvent({ approval }: { approval: TraceApproval }) {
 }
 
 function TurnEvent({ turn }: { turn: TraceTurn }) {
-  const used = usageText(turn.usage);
+  const facts = [toolsText(turn.tools), usageText(turn.usage)].filter((each) => each !== null);
   return (
-    <Line>
-      <Party id={turn.workspace_id} name={turn.workspace_name} /> finished a turn of {seconds(turn.seconds)}
-      {used !== null && `, ${used}`}
+    <Line words={facts.join(", ")}>
+      <Party id={turn.workspace_id} name={turn.workspace_name} /> {turn.seconds === null ? "began a " : "finished a "}
+      {turn.thread_id === null ? (
+        "turn"
+      ) : (
+        <Link to={{ view: "thread", id: turn.thread_id, tab: "said" }} className={css.link}>
+          turn
+        </Link>
+      )}
+      {turn.seconds !== null && ` of ${seconds(turn.seconds)}`}
     </Line>
   );
 }

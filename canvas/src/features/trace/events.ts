@@ -1,5 +1,6 @@
 /** What a trace lists by time besides its tree: messages, approvals and turns. Pure. */
 
+import { plural } from "../../core/text/strings";
 import type { TraceApproval, TraceDetail, TraceMessage, TraceTurn } from "../../core/wire";
 import type { ExtraRow } from "../delegations/DelegationTimeline";
 
@@ -70,9 +71,20 @@ export function secondsTaken(trace: TraceDetail): number | null {
   return Math.max(0, (Date.parse(end) - Date.parse(first.at)) / 1_000);
 }
 
-/** "1,200 input and 300 output tokens"; null if no bridge has reported any. */
+/** "1,200 input and 300 output tokens"; null if none are reported. */
 export function usageText(usage: Readonly<Record<string, number>>): string | null {
   const { input_tokens: input = 0, output_tokens: output = 0 } = usage;
   if (input + output === 0) return null;
   return `${input.toLocaleString("en")} input and ${output.toLocaleString("en")} output tokens`;
+}
+
+export function countCalls(tools: Readonly<Record<string, number>>): number {
+  return Object.values(tools).reduce((sum, count) => sum + count, 0);
+}
+
+/** "3 tool calls: Read (2), Bash"; null without calls. */
+export function toolsText(tools: Readonly<Record<string, number>>): string | null {
+  const count = countCalls(tools);
+  if (count === 0) return null;
+  return `${plural(count, "tool call")}: ${Object.entries(tools).map(([name, calls]) => (calls === 1 ? name : `${name} (${calls})`)).join(", ")}`;
 }

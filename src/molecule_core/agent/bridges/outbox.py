@@ -22,8 +22,8 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
 
     `text`: the final text, or why it failed. `run`: number of the turn of this message. `tried`: the server may have it
     already. An interrupted turn is repeated, so it is reported but its message is not acknowledged. A stopped turn
-    declines its message by `handle`. `usage`: what the turn used, by name. `covers`: ids of other messages that the
-    text answers too.
+    declines its message by `handle`. `usage`: what the turn used, by name. `tools`: its calls, by tool. `covers`: ids
+    of other messages that the text answers too.
     """
 
     activity_id: str
@@ -36,6 +36,7 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
     tried: bool = False
     handle: str = ""
     usage: dict[str, float] = {}
+    tools: dict[str, int] = {}
     covers: tuple[str, ...] = ()
 
     @property
@@ -144,9 +145,9 @@ class Outbox:
         self._save()
 
     def clear_usage(self, outcome: TurnOutcome) -> None:
-        """Forget the usage of an outcome, which the server has. Raises OSError."""
+        """Forget usage and calls of an outcome, which the server has. Raises OSError."""
         self._state.outcomes = [
-            replace(each, usage={}) if each.key == outcome.key else each for each in self._state.outcomes
+            replace(each, usage={}, tools={}) if each.key == outcome.key else each for each in self._state.outcomes
         ]
         self._save()
 

@@ -97,7 +97,7 @@ class OutcomeReporter:
         Raises ApiError and NoAnswerError if it must be reported again.
         """
         token = self._membership.requester.token
-        if outcome.usage:
+        if outcome.usage or outcome.tools:
             outcome = await self._report_usage(outcome, token)
         try:
             if outcome.kind == "stopped" and outcome.handle:
@@ -150,16 +150,22 @@ class OutcomeReporter:
         await self._membership.api().post(f"/workspaces/{self._membership.id}/decline", body)
 
     async def _report_usage(self, outcome: TurnOutcome, token: str) -> TurnOutcome:
-        """Log what a turn used, and return the outcome without it. A rejected entry is dropped, and the answer is not.
+        """Log what a turn used and called, and return the outcome without it.
 
-        A response that was lost may log it twice, with the same activity id and run. Raises ApiError, NoAnswerError."""
-        used = ", ".join(f"{name} {value:g}" for name, value in outcome.usage.items())
+        A rejected entry is dropped, and the answer is not. A response that was lost may log it twice, with the
+        same activity id and run. Raises ApiError, NoAnswerError."""
+        used = ", ".join(f"{name} {value:g}" for name, value in (*outcome.usage.items(), *outcome.tools.items()))
         entry = {
             "activity_type": "agent_log",
             "method": "bridge",
             "summary": f"A turn used: {used}",
             "duration_ms": int(outcome.seconds * 1000),
-            "request_body": {"activity_id": outcome.activity_id, "run": outcome.run, "usage": outcome.usage},
+            "request_body": {
+                "activity_id": outcome.activity_id,
+                "run": outcome.run,
+                "usage": outcome.usage,
+                "tools": outcome.tools,
+            },
         }
         try:
             await self._membership.api().post(f"/workspaces/{self._membership.id}/activity", entry)
@@ -168,7 +174,7 @@ class OutcomeReporter:
                 raise
             _log.warning("the usage of message %s is not logged: %s", outcome.activity_id, error)
         self._outbox.clear_usage(outcome)
-        return replace(outcome, usage={})
+        return replace(outcome, usage={}, tools={})
 
     async def _report_failure(self, outcome: TurnOutcome) -> None:
         """Report a failure in the agent's own log, unless an earlier try has already arrived."""

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from molecule_core.agent import message_format
@@ -23,7 +23,7 @@ from molecule_core.agent.bridges.permission_approvals import PermissionApprovals
 from molecule_core.agent.bridges.process_runner import ProgramNotStartedError
 from molecule_core.agent.bridges.session_store import SessionStore
 from molecule_core.agent.bridges.session_tools import SessionToolbox
-from molecule_core.agent.bridges.session_turn import STOPPED_REASON, BridgeTurn
+from molecule_core.agent.bridges.session_turn import STOPPED_REASON, BridgeTurn, ToolCounts
 from molecule_core.agent.bridges.sessions import DriverDied, SessionDriver, Turn, TurnEnd, TurnUsage
 from molecule_core.agent.bridges.settings import BridgeSettings
 from molecule_core.agent.bridges.user_questions import UserQuestions
@@ -67,6 +67,7 @@ class RunningTurn(Struct):
     turn: Turn
     steered: dict[str, InboxEntry]
     answers: list[InboxEntry]
+    tools: ToolCounts = field(default_factory=ToolCounts)
 
 
 class SessionParts(Struct, frozen=True, kw_only=True):
@@ -279,7 +280,7 @@ class SessionBridge:
                 return TurnEnd(kind="failed", reason=f"{self._settings.runs} turns were started and none finished")
             try:
                 cwd = await self._folders.folder_of(conversation)
-                return await self._drive(replace(turn, cwd=cwd), entry.message.text, live)
+                return await self._drive(replace(turn, cwd=cwd), entry.message.text, live, running.tools)
             except (ProgramNotStartedError, WorktreeError) as error:
                 return TurnEnd(kind="failed", reason=str(error))
             except DriverDied as error:
@@ -293,7 +294,7 @@ class SessionBridge:
             self._reporter.add_outcome(_interrupted(turn, reason))
             running.turn = self._begin_turn(entry, conversation)
 
-    async def _drive(self, turn: Turn, message_text: str, live: ReportedTurn) -> TurnEnd:
+    async def _drive(self, turn: Turn, message_text: str, live: ReportedTurn, tools: ToolCounts) -> TurnEnd:
         """Run one try of a turn, stopped by a person or after its time. Raises DriverDied, ProgramNotStartedError."""
         events = BridgeTurn(
             turn,
@@ -305,6 +306,7 @@ class SessionBridge:
             toolbox=self._parts.toolbox,
             clock=self._clock,
         )
+        events.on_tool = tools.add
         events.on_limit = self._begin_short_limit
         started, reason = self._clock.monotonic(), ""
         work = asyncio.ensure_future(self._driver.run_turn(turn, events))
@@ -378,12 +380,12 @@ class SessionBridge:
         covers = _covered_ids(answered, covered)
         for entry in covered:
             outcome = _outcome_of(entry.message, runs.get(entry.key, running.turn.run), end, seconds)
+            if entry is running.entry:
+                outcome = replace(outcome, usage=_usage_fields(end.usage), tools=running.tools.by_tool)
             if entry is answered:
                 outcome = replace(outcome, covers=covers)
             elif end.kind == "answered":
                 outcome = self._refer(outcome, entry.message, running, covers)
-            if entry is not running.entry:
-                outcome = replace(outcome, usage={})
             self._reporter.add_outcome(outcome)
 
     def _refer(
@@ -432,7 +434,6 @@ def _outcome_of(message: InboxMessage, run: int, end: TurnEnd, seconds: float) -
         request=message.wants_answer,
         seconds=seconds,
         handle=message.reply_handle,
-        usage=_usage_fields(end.usage),
     )
     if end.kind == "answered":
         return replace(common, text=strip_invisible(end.text).strip())

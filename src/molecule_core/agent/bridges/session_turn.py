@@ -23,7 +23,25 @@ from molecule_core.agent.engines.toolbox import ToolOutput
 from molecule_core.agent.live.reporter import ReportedTurn
 from molecule_core.common.clock import Clock
 
+# What is logged of a turn stays small, whatever the program calls.
+_MAX_TOOLS, _MAX_NAME = 50, 100
 STOPPED_REASON = "A person stopped the work on this message."
+
+
+class ToolCounts:
+    """Number of calls of each tool in the tries of one turn."""
+
+    def __init__(self) -> None:
+        self.by_tool: dict[str, int] = {}
+        self._call_ids: set[str] = set()
+
+    def add(self, call_id: str, tool: str) -> None:
+        """Count a call; drivers report a call again when it ends."""
+        name = tool[:_MAX_NAME]
+        if call_id in self._call_ids or (name not in self.by_tool and len(self.by_tool) >= _MAX_TOOLS):
+            return
+        self._call_ids.add(call_id)
+        self.by_tool[name] = self.by_tool.get(name, 0) + 1
 
 
 class BridgeTurn:
@@ -59,6 +77,8 @@ class BridgeTurn:
         self._is_stopped = False
         self.on_limit: Callable[[float, str], None] = lambda seconds, reason: None
         """Called with the seconds that the program waits for a limit of the vendor, and with the reason."""
+        self.on_tool: Callable[[str, str], None] = lambda call_id, tool: None
+        """Called with id and tool of a call, when it starts and when it ends."""
 
     @property
     def waits_for_person(self) -> bool:
@@ -85,6 +105,7 @@ class BridgeTurn:
 
     def tool(self, call_id: str, tool: str, title: str, status: ToolStatus) -> None:
         """Report a call of a tool."""
+        self.on_tool(call_id, tool)
         self._live.tool(call_id, tool, title, status)
 
     def status(self, status: LiveStatus, text: str = "") -> None:

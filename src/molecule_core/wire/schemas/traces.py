@@ -41,14 +41,19 @@ class TraceApproval(Struct):
 
 
 class TraceTurn(Struct):
-    """A turn that a bridge reported. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`)."""
+    """A turn that a message began: of a thread of `molecule agent run`, or one that a bridge reported when it ended.
+
+    `thread_id`: null if a bridge reported it. `at`: when it ended, or began if it still runs; then `seconds` is null.
+    `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls, by tool."""
 
     activity_id: str
+    thread_id: str | None
     workspace_id: str
     workspace_name: str | None
     at: str
-    seconds: float
+    seconds: float | None
     usage: dict[str, float]
+    tools: dict[str, int]
 
 
 class TraceDetail(Struct):
