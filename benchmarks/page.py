@@ -78,6 +78,9 @@ _CONDITIONS = """\
 - **Rows 83 to 89** are budgets of the canvas, measured in a real Chromium with software rendering, on the page as
   shipped. 83: the files gzipped; the wheel's growth deflated. 84: from the start of the navigation to the task after
   the frame that first paints the map, for a logged-in person; medians of loads with an empty and with a filled cache.
+  85: CPU of all processes of the browser over the frames that it painted while the mouse drags the map in circles; the
+  whole organisation is in view. 86: the same while 300 heartbeats a second change what agents are doing.
+  87 and 91: elements of the document and heap of the page, after that. 53: from a name in the filter to its row.
   88: p95, medians of the rounds; an event is an agent's message in an open chat of 10,000; it counts as painted at
   most one frame too late. 89: the page's source under the Node that compiles it; CPU of the first layout of a
   process.

@@ -21,7 +21,7 @@ from benchmarks.servers import molecule, new_place
 
 _SECONDS = {50: 1.0, 1_000: 1.5, 10_000: 3.0}
 _LOADS_A_ROUND = 2
-_READY = """() => new Promise(done => {
+READY = """() => new Promise(done => {
   const look = (list) => list.getEntriesByName("molecule:ready").forEach(mark => done(mark.startTime));
   new PerformanceObserver(look).observe({ type: "mark", buffered: true });
 })"""
@@ -68,7 +68,7 @@ async def _loads(browser: Chromium, person: Person, count: int) -> tuple[list[Lo
 async def _load(browser: Chromium, page: Page, url: str) -> Load:
     before = browser.cpu()
     await page.goto(f"{url}/org", wait_until="commit")
-    ready_ms: float = await page.evaluate(_READY)
+    ready_ms: float = await page.evaluate(READY)
     return Load(ready_ms / 1000, browser.cpu().since(before))
 
 

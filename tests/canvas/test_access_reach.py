@@ -83,7 +83,7 @@ async def test_whatever_can_be_pressed_is_at_least_24_pixels_large(desk: Desk, s
     assert found == [], "\n".join(found)
 
 
-@requirement("C67")
+@requirement("C51", "C67")
 async def test_buttons_do_what_dragging_and_pinching_the_map_do(desk: Desk) -> None:
     page = await desk.open()
     zoom = page.get_by_role("group", name="Map controls")

@@ -174,7 +174,7 @@ async def test_what_became_of_answers_while_the_channel_was_cut_is_as_on_a_fresh
     assert await is_marked(page)
 
 
-@requirement("C30", "M29")
+@requirement("C30", "C39", "M29")
 async def test_an_option_is_chosen_with_one_click_reaches_the_agent_and_is_seen_by_all(desk: Desk) -> None:
     stage = desk.stage
     page = await desk.open(chat_path(stage, "Reader"))

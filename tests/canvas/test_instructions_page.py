@@ -79,7 +79,7 @@ async def previewed(page: Page, change: Any) -> dict[str, Any]:
     return dict(await (await answered.value).json())
 
 
-@requirement("C31", "I7")
+@requirement("C31", "C76", "I7")
 @pytest.mark.parametrize(
     ("template_id", "wishes"),
     [
@@ -128,7 +128,7 @@ async def test_what_is_saved_is_what_the_agent_is_told_with_the_next_message(tol
     await expect(message.get_by_role("link", name=told)).to_be_visible()
 
 
-@requirement("C31", "I11")
+@requirement("C31", "C77", "I11")
 async def test_what_does_not_compile_is_shown_at_its_line_and_is_not_saved(desk: Desk) -> None:
     desk.forgiven.append(REFUSED)
     page = await open_template(desk, "codex-default")
@@ -151,7 +151,7 @@ async def test_what_does_not_compile_is_shown_at_its_line_and_is_not_saved(desk:
     await expect(text).not_to_have_attribute("aria-invalid", "true")
 
 
-@requirement("C31", "I5", "I6")
+@requirement("C31", "C78", "I5", "I6")
 async def test_a_template_of_ones_own_extends_and_its_difference_is_told(desk: Desk) -> None:
     stage = desk.stage
     page = await desk.open("/app/instructions")

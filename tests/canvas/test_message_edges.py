@@ -23,6 +23,7 @@ async def on_the_map(desk: Desk, path: str = "/app/org") -> Page:
     return page
 
 
+@requirement("C54")
 async def test_work_is_a_line_on_the_map_that_tells_how_it_stands(desk: Desk, begin: Begin) -> None:
     stage = desk.stage
     page = await on_the_map(desk)
@@ -42,6 +43,7 @@ async def test_work_is_a_line_on_the_map_that_tells_how_it_stands(desk: Desk, be
     assert dashes[0] != dashes[1]
 
 
+@requirement("C54")
 async def test_a_line_goes_after_a_minute_and_those_of_the_chosen_agent_stay(desk: Desk) -> None:
     stage = desk.stage
     page = await on_the_map(desk)
@@ -55,6 +57,7 @@ async def test_a_line_goes_after_a_minute_and_those_of_the_chosen_agent_stay(des
     await expect(page.locator("[data-edge=waiting]")).to_have_count(1)
 
 
+@requirement("C54")
 async def test_lines_between_folded_teams_are_one(desk: Desk) -> None:
     stage = desk.stage
     page = await on_the_map(desk)

@@ -129,7 +129,7 @@ async def test_a_message_shows_how_far_it_has_come_live_and_after_a_reload(desk:
     await expect(message).to_contain_text("Acknowledged")
 
 
-@requirement("M22", "M25")
+@requirement("C20", "M22", "M25")
 async def test_a_message_to_a_paused_agent_says_what_it_waits_for(desk: Desk) -> None:
     stage = desk.stage
     await stage.admin.post(f"/workspaces/{stage.seats['Reader'].id}/pause", {})
@@ -138,7 +138,7 @@ async def test_a_message_to_a_paused_agent_says_what_it_waits_for(desk: Desk) ->
     await expect(page.get_by_text("Queued: the agent is paused")).to_be_visible()
 
 
-@requirement("M22", "M25")
+@requirement("C20", "M22", "M25")
 async def test_mail_that_nobody_takes_is_seen_until_its_agent_comes_for_it(browser: Browser, tmp_path: Path) -> None:
     limits = Limits(untaken_seconds=1)
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, limits=limits) as server:
