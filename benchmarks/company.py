@@ -46,7 +46,7 @@ def run_delegations(place: Place, agents: int, count: int) -> None:
                 status=DelegationStatus.QUEUED,
                 phase=DelegationPhase.WORKING,
                 task=f"Read report {number}",
-                task_hash="",
+                task_hash=id_,
                 seq=number + 1,
                 activity_id=id_,
                 root_id=id_,
