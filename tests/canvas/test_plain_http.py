@@ -34,7 +34,7 @@ async def test_what_a_person_writes_and_chooses_over_plain_http_arrives(desk: De
     assert await desk.stage.heard_by("Lead") == ["over plain http", "Tuesday"]
 
 
-@requirement("C83")
+@requirement("CT4")
 async def test_a_thread_is_driven_over_plain_http(desk: Desk) -> None:
     thread, _ = await start(desk.stage, "Lead", nickname="Chief")
     page = await opened(desk, f"/app/threads/{thread['thread_id']}")

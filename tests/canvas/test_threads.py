@@ -110,7 +110,7 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
     assert await page.evaluate("() => window.pwned") is None
 
 
-@requirement("C83")
+@requirement("CT4")
 async def test_a_person_steers_queues_and_stops_a_thread_and_loses_no_word(desk: Desk) -> None:
     thread, lead = await start(desk.stage, "Lead", nickname="Chief")
     await spawn(desk.stage, "Lead", thread, "dig")
@@ -144,7 +144,7 @@ async def test_a_person_steers_queues_and_stops_a_thread_and_loses_no_word(desk:
     await expect(field).to_have_value(words)
 
 
-@requirement("C83")
+@requirement("CT4")
 async def test_a_viewer_sees_a_thread_and_cannot_drive_it(desk: Desk) -> None:
     thread, _ = await start(desk.stage, "Lead")
     await turn(desk.stage.seats["Lead"].api, thread, "More", mode="queue")
