@@ -1,6 +1,8 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./core/app";
+import { showsChat } from "./core/router";
+import { preloadChat } from "./features/chat";
 import { startClock } from "./ui/useNow";
 import { followTheme } from "./ui/theme";
 import "./ui/style/tokens.css";
@@ -11,6 +13,7 @@ const holder = document.getElementById("root");
 if (holder === null) throw new Error("The page has no root element.");
 
 const app = new App();
+if (showsChat(app.router.place.get())) void preloadChat(); // beside the requests that it needs, and not after them
 followTheme(app.settings);
 startClock();
 void app.authenticate();

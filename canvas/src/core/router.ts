@@ -43,6 +43,11 @@ export interface Router {
 export const INBOX: Place = { view: "inbox", list: "waiting", open: null };
 export const ORG: Place = { view: "org", focus: null, panel: null, filter: "" };
 
+/** Whether a chat or the list of chats is shown. */
+export function showsChat(place: Place): boolean {
+  return place.view === "chats" || (place.view === "org" && place.panel === "chat");
+}
+
 export function parsePlace(path: string, search: string): Place {
   const [view = "", id] = path.slice(BASE.length).split("/").filter(Boolean).map(decode);
   const query = new URLSearchParams(search);

@@ -5,16 +5,20 @@ import { lazy, useState, type ComponentType } from "react";
 
 const parts: (() => Promise<unknown>)[] = [];
 
+/** A component that is loaded when it is needed, or by `preload`. */
+type LazyPart<Props> = ComponentType<Props> & { preload: () => Promise<unknown> };
+
 /** Renders at once if it is already loaded; otherwise the Suspense fallback is shown. */
-export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): LazyPart<Props> {
   let loaded: ComponentType<Props> | null = null;
   const take = async (): Promise<ComponentType<Props>> => (loaded ??= await load());
   const Waiting = lazy(async () => ({ default: await take() })) as unknown as ComponentType<Props>;
   parts.push(take);
-  return function Later(props: Props) {
+  function Later(props: Props) {
     const [Part] = useState<ComponentType<Props>>(() => loaded ?? Waiting);
     return <Part {...props} />;
-  };
+  }
+  return Object.assign(Later, { preload: take });
 }
 
 /** Load all parts that are not loaded yet. One that fails is loaded when it is needed. */

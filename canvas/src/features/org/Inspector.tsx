@@ -16,7 +16,7 @@ import { isOpen } from "../../core/state/delegations";
 import type { Workspace } from "../../core/state/model";
 import { taskOf } from "../../core/state/agentStatus";
 import { delegationsByWorkspace } from "../../core/state/delegationLists";
-import { Conversation } from "../chat/Conversation";
+import { Conversation } from "../chat";
 import css from "./Inspector.module.css";
 import { useAgentStatus } from "../../core/state/useAgentStatus";
 
@@ -93,8 +93,8 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           current={tab}
           onChange={onTab}
         >
-          {tab === "chat" && <Conversation workspaceId={workspaceId} />}
           <Suspense fallback={<Notice icon="clock" title="Loading…" />}>
+            {tab === "chat" && <Conversation workspaceId={workspaceId} />}
             {tab === "messages" && <MessagesTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "work" && <DelegationsTab workspaceId={workspaceId} />}
             {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}

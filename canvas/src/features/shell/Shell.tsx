@@ -16,10 +16,9 @@ import type { State } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
 import { openDelegations } from "../../core/state/delegationLists";
 import { Banner } from "./Banner";
-import { ChatsView } from "../chat/ChatsView";
+import { ChatsView, preloadChat } from "../chat";
 import { Header } from "./Header";
 import { OrgView } from "../org/OrgView";
-import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import css from "./Shell.module.css";
 import { AttentionBar } from "../attention/AttentionBar";
@@ -27,6 +26,7 @@ import { UndoBar } from "../../ui/UndoBar";
 import { useAttention } from "../attention/useAttention";
 
 // The first script contains the first view; large and rarely used views are loaded on demand.
+const Palette = lazyPart(() => import("./Palette").then((found) => found.Palette));
 const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
 const PeersView = lazyPart(() => import("../peers").then((found) => found.PeersView));
 const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
@@ -61,6 +61,7 @@ export function Shell() {
   const isShown = state !== null;
   useEffect(() => {
     if (!isShown) return;
+    void preloadChat();
     const timer = setTimeout(() => void preloadParts(), PRELOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, [isShown]);
@@ -85,8 +86,10 @@ export function Shell() {
       </main>
       <UndoBar />
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
-      {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
-      <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
+      <Suspense>
+        {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
+        {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
+      </Suspense>
       {state !== null && (
         <Suspense>
           <IssuedTokenDialog />

@@ -1,0 +1,4 @@
+/** What `index` loads together. */
+
+export { ChatsView } from "./ChatsView";
+export { Conversation } from "./Conversation";

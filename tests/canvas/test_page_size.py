@@ -1,0 +1,38 @@
+"""The page's scripts are small: what the first view needs comes first, everything else when it is needed."""
+
+import re
+
+import pytest
+
+from molecule_core.common.package_resources import PACKAGE_FOLDER
+from tests.requirements import requirement
+
+FIRST_KB = 130
+LATER_KB = 80
+ASSETS = PACKAGE_FOLDER / "canvas_assets"
+
+
+def weights() -> tuple[dict[str, float], set[str]]:
+    """The scripts in kB as they travel gzipped, and those that the page names."""
+    page = (ASSETS / "index.html").read_text(encoding="utf-8")
+    first = set(re.findall(r'(?:src|href)="/app/assets/([^"]+\.js)"', page))
+    files = {path.name: path for path in (ASSETS / "assets").glob("*.js")}
+    return {name: _sent(path.with_name(f"{name}.gz"), path) / 1000 for name, path in files.items()}, first
+
+
+def _sent(*files: object) -> int:
+    """The size of the first of the files that exists: the build leaves small ones as they are."""
+    return next(path.stat().st_size for path in map(ASSETS.joinpath, map(str, files)) if path.exists())
+
+
+@requirement("CT6")
+def test_the_first_script_and_each_later_one_are_within_their_budgets() -> None:
+    if not (ASSETS / "index.html").exists():
+        pytest.skip("the canvas has not been built here")
+    sizes, first = weights()
+    assert first <= set(sizes)
+    assert first
+    weight = sum(sizes[name] for name in first)
+    assert weight <= FIRST_KB, f"{weight:.1f} kB come first: load what the first view does not need by a lazyPart"
+    later = {name: size for name, size in sizes.items() if name not in first and size > LATER_KB}
+    assert later == {}
