@@ -1,6 +1,7 @@
 """The server dies, is started again, or comes back from a backup: the page finds its own way, and tells no lies."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from testing.canvas.page_user import Desk
 from testing.ports import free_port
 from testing.processes import serving
 from testing.running_server import ADMIN_TOKEN, Running
-from testing.waits import PROCESS_START_SECONDS
+from testing.waits import PROCESS_START_SECONDS, bounded
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.page_watchers import is_marked, mark, story
@@ -29,6 +30,23 @@ NOBODY = (
     "net::ERR_SOCKET_NOT_CONNECTED",
     "WebSocket connection to",
 )
+
+
+# When the words of a lost connection have gone, in ms by the clock that this machine and the test share.
+_WORDS_GONE = """() => new Promise(gone => {
+  const words = [...document.querySelectorAll("[role=status]")];
+  const isTold = () => words.some(each => each.isConnected && /Connection lost/.test(each.textContent));
+  const watch = new MutationObserver(() => {
+    if (isTold()) return;
+    watch.disconnect();
+    gone(Date.now());
+  });
+  watch.observe(document.body, { subtree: true, childList: true, characterData: true });
+})"""
+BACK_SECONDS = 1.5
+"""A second from the first answer of the server, and what a shared machine adds."""
+LONG_TRIES = 6
+"""After so many failed tries the waits between two of them have grown to seconds."""
 
 
 class Away(Running):
@@ -116,6 +134,28 @@ async def test_after_kill_9_the_page_goes_on_by_itself_and_shows_all_once(
         assert sorted(await chat.texts()) == sorted([*said, *after, "while nobody was there"])
         assert [words for words in await chat.texts() if words in said + after] == said + after
         assert await desk.stage.heard_by("Lead") == ["a question", "while nobody was there"]
+
+
+@requirement("C5")
+async def test_the_page_is_back_within_a_second_of_a_server_that_was_away_for_long(
+    desk: Desk, port: int, tmp_path: Path
+) -> None:
+    async with serving(tmp_path, port) as first:
+        page, _ = await arrive(desk)
+        tries: list[str] = []
+        page.on("requestfailed", lambda request: tries.append(request.url) if "/session" in request.url else None)
+        await first.kill()
+    await expect(page.get_by_role("status").filter(has_text="Connection lost")).to_be_visible()
+    while len(tries) < LONG_TRIES:
+        async with page.expect_event("requestfailed"):
+            pass
+    gone = asyncio.create_task(page.evaluate(_WORDS_GONE))
+    async with serving(tmp_path, port):
+        began = time.time()
+        waited = float(await bounded(gone)) / 1000 - began
+        again(desk.stage)
+        await expect_live(page)
+    assert waited <= BACK_SECONDS, f"the page was back {waited:.2f} s after the server"
 
 
 @pytest.mark.long

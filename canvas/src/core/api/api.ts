@@ -56,6 +56,7 @@ export interface WorkspaceChange {
 
 /** A message without a response for this long is shown as not sent; sending it again is safe, since it has a client id. */
 const TIMEOUT_MS = 20_000;
+const REACHABLE_MS = 2_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -82,6 +83,15 @@ export class Api {
   /** Reject further requests: the browser's session may belong to another person by now. Requests in flight complete. */
   close(): void {
     this.closed = true;
+  }
+
+  /** Whether the server answers. Not for long: the next question comes soon. */
+  async isReachable(): Promise<boolean> {
+    try {
+      return (await fetch("/health", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(REACHABLE_MS) })).ok;
+    } catch {
+      return false;
+    }
   }
 
   session(): Promise<SessionView> {

@@ -44,6 +44,7 @@ beforeEach(async () => {
     url: "ws://here/ws",
     loadSnapshot: vi.fn<() => Promise<Snapshot>>().mockResolvedValue(server.snapshot()),
     checkSession: vi.fn(),
+    isReachable: vi.fn<() => Promise<boolean>>().mockResolvedValue(false),
     onSnapshot: vi.fn(),
     onEvents: vi.fn(),
     onLive: vi.fn(),
@@ -129,4 +130,44 @@ test("the end of the session ends the work", async () => {
   await vi.advanceTimersByTimeAsync(60_000);
   expect(parts.onLogOut).toHaveBeenCalledOnce();
   expect(FakeSocket.all).toHaveLength(1);
+});
+
+/** Cut the connection; the next sockets fail at once. */
+async function cutFor(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    socket().onclose?.({ code: 1006 });
+    await vi.advanceTimersByTimeAsync(100);
+  }
+}
+
+test("a server that answers again is connected to within a second, however long it was away", async () => {
+  await cutFor(60_000);
+  const before = FakeSocket.all.length;
+  vi.mocked(parts.isReachable).mockResolvedValue(true);
+  await vi.advanceTimersByTimeAsync(900);
+  expect(FakeSocket.all.length).toBeGreaterThan(before);
+  socket().say(HELLO, { type: "current", after: 0 });
+  expect(connection.view.get().mode).toBe("live");
+  const asked = vi.mocked(parts.isReachable).mock.calls.length;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(vi.mocked(parts.isReachable).mock.calls.length).toBe(asked);
+});
+
+test("where the server answers and the socket fails, the waits between two sockets grow as before", async () => {
+  vi.mocked(parts.isReachable).mockResolvedValue(true);
+  await cutFor(30_000);
+  expect(FakeSocket.all.length).toBeLessThan(20);
+});
+
+test("a hidden page asks for nothing, and a long outage is asked about seldom", async () => {
+  await cutFor(10_000);
+  expect(vi.mocked(parts.isReachable).mock.calls.length).toBeGreaterThan(9);
+  await cutFor(150_000);
+  vi.mocked(parts.isReachable).mockClear();
+  await cutFor(20_000);
+  expect(vi.mocked(parts.isReachable).mock.calls.length).toBeLessThan(9);
+  vi.spyOn(document, "visibilityState", "get").mockReturnValue("hidden");
+  vi.mocked(parts.isReachable).mockClear();
+  await cutFor(20_000);
+  expect(parts.isReachable).not.toHaveBeenCalled();
 });

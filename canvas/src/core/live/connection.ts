@@ -2,6 +2,7 @@
 
 import type { EventFrame, Snapshot } from "../wire";
 import { createStore, type Store } from "../store/store";
+import { Probe } from "./probe";
 import { INITIAL, step, type LinkEffect, type LinkEvent, type Link } from "./connectionState";
 
 const CLOCK_MS = 5_000;
@@ -21,6 +22,8 @@ export interface ConnectionOptions {
   url: string;
   loadSnapshot: () => Promise<Snapshot>;
   checkSession: () => void;
+  /** Whether the server answers at all. */
+  isReachable: () => Promise<boolean>;
   onSnapshot: (snapshot: Snapshot) => void;
   onEvents: (frames: readonly EventFrame[]) => void;
   onLive: () => void;
@@ -40,9 +43,11 @@ export class Connection {
   private clockTimer: ReturnType<typeof setInterval> | undefined;
   private snapshotTimer: ReturnType<typeof setTimeout> | undefined;
   private stopped = false;
+  private readonly probe: Probe;
 
   constructor(parts: ConnectionOptions) {
     this.options = parts;
+    this.probe = new Probe(parts.isReachable, () => this.retry());
   }
 
   start(): void {
@@ -55,6 +60,7 @@ export class Connection {
 
   stop(): void {
     this.stopped = true;
+    this.probe.stop();
     clearInterval(this.clockTimer);
     clearTimeout(this.waitTimer);
     clearTimeout(this.quietTimer);
@@ -165,9 +171,12 @@ export class Connection {
     if (phase === "live") {
       clearTimeout(this.quietTimer);
       this.quietTimer = undefined;
+      this.probe.stop();
       const seen = this.view.get();
       if (seen.mode !== "live" || !wasLive) this.view.set({ mode: "live", lastFrameAt });
       if (!wasLive) this.options.onLive();
+    } else if (phase === "ended") {
+      this.probe.stop();
     } else if (phase === "closed" || phase === "opening") {
       this.quietTimer ??= setTimeout(() => this.showLost(lastFrameAt || this.view.get().lastFrameAt), QUIET_MS);
     }
@@ -177,6 +186,7 @@ export class Connection {
     const { mode } = this.view.get();
     if (mode === "outdated" || this.link.phase === "live") return;
     this.view.set({ mode: "lost", lastFrameAt: heardAt });
+    if (!this.stopped) this.probe.start();
   }
 }
 

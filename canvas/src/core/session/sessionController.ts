@@ -133,6 +133,7 @@ export class SessionController {
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
       loadSnapshot: () => api.snapshot(identity.org.id),
       checkSession: () => void this.checkSession(onLogOut),
+      isReachable: () => api.isReachable(),
       onSnapshot: (snapshot) => this.receiveSnapshot(snapshot),
       onEvents: (frames) => this.receiveEvents(frames),
       onLive: () => this.catchUp(),
