@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Plugin } from "vite";
 
-const COMPRESSIBLE = /\.(js|css|html|json|md|svg)$/;
+const COMPRESSIBLE = /\.(js|css|html|json|md|svg|webmanifest)$/;
 const LEAST_BYTES = 1024; // below that the headers of a response weigh more than what is saved
 
 const brotli = promisify(brotliCompress);

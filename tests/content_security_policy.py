@@ -7,9 +7,11 @@ PAGE_POLICY = {
     "img-src": "'self' data:",
     "connect-src": "'self'",
     "font-src": "'self'",
+    "manifest-src": "'self'",
+    "worker-src": "'self'",
     "form-action": "'self'",
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
     "require-trusted-types-for": "'script'",
-    "trusted-types": "'none'",
+    "trusted-types": "molecule-worker",
 }

@@ -183,6 +183,7 @@ NOW = {
     "CT1": "The trace of a request: everything that one message caused, as trees, on a timeline and by time.",
     "CT2": "Work: what runs, waits, has failed and is done in the whole organisation, live and page by page.",
     "CT3": "Tables break no word; the editor of instructions keeps its preview and its save bar in view.",
+    "CT5": "The page installs, opens without its server, keeps only its own files, and forgets them at a logout.",
     "CT6": "The page's first script weighs at most 130 kB, each later one 80 kB, gzipped (canvas R83).",
     "C75": "Other origins cannot open the WebSocket or post commands (canvas R75).",
     "O1": "serve, admin token, backup, restore, doctor; Ctrl-C ends cleanly; a second start goes on.",

@@ -1,6 +1,7 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./core/app";
+import "./core/live/workerUrl";
 import { showsChat } from "./core/router";
 import { preloadChat } from "./features/chat";
 import { startClock } from "./ui/useNow";

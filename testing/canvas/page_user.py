@@ -9,6 +9,9 @@ _WATCH_POLICY = """
 window.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy broken: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
 """
+# The service worker comes seconds after the page, and answers for the server. Where there is none, as over plain HTTP
+# from another machine, the page is the same.
+_WITHOUT_WORKER = "delete Navigator.prototype.serviceWorker"
 _IS_SHOWN = "() => document.querySelector('nav')?.checkVisibility() ?? false"
 # What a browser says by itself about an answer that the page deals with.
 _EXPECTED = ("Failed to load resource: the server responded with a status of 401",)
@@ -25,11 +28,15 @@ class Desk:
         self._contexts: list[BrowserContext] = []
 
     async def context(self, **choices: object) -> BrowserContext:
-        """A context of its own: cookies and storage are not shared with another one's."""
+        """A context of its own: cookies and storage are not shared with another one's. `worker`: pages may have their
+        service worker."""
+        worker = choices.pop("worker", False)
         options = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB", "timezone_id": "Europe/Berlin"}
         context = await self._browser.new_context(**{**options, **choices})  # type: ignore[arg-type]
         context.set_default_timeout(IN_PROCESS_SECONDS * 1000)
         await context.add_init_script(_WATCH_POLICY)
+        if not worker:
+            await context.add_init_script(_WITHOUT_WORKER)
         context.on("page", self._watch)
         self._contexts.append(context)
         return context

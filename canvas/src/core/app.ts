@@ -2,6 +2,7 @@
 
 import { createContext, useContext } from "react";
 import { SessionController } from "./session/sessionController";
+import { Probe } from "./live/probe";
 import { Api, ApiError, errorText } from "./api/api";
 import { browserRouter, type Place, type Router } from "./router";
 import type { State } from "./state/model";
@@ -25,12 +26,15 @@ export class App {
   readonly linkError: Store<string | null> = createStore<string | null>(null);
   /** The person of an opened login link that asks to replace the session of another person; null: there is none. */
   readonly otherLogin: Store<string | null> = createStore<string | null>(null);
+  /** The server has another version of the page than this one. */
+  readonly updated: Store<boolean> = createStore(false);
   readonly settings: SettingsStore;
   readonly unsaved = new Unsaved();
   readonly router: Router;
   private readonly storage: KeyValueStorage;
   /** Used while no session is active. */
   private readonly api: Api;
+  private hasRetried = false;
   private loggingOut = false;
   /** The code of a login link that was opened and has no response yet. It is no longer in the address bar and may still be
    * valid. */
@@ -69,6 +73,20 @@ export class App {
     this.code = null;
   }
 
+  /** Authenticate when the server answers. Returns what ends the wait. The first answer counts once: where the server answers
+   * and the session cannot be read, only a server that was away meanwhile is worth another try. */
+  awaitServer(): () => void {
+    const probe = new Probe(
+      () => this.api.isReachable(),
+      () => {
+        this.hasRetried = true;
+        void this.authenticate();
+      },
+    );
+    probe.start({ wasAway: !this.hasRetried });
+    return () => probe.stop();
+  }
+
   private async tryAuthenticate(replaces: boolean): Promise<void> {
     const { code } = this;
     // An active session stays open until the link is known to be valid: closing it would lose what only this page holds.
@@ -92,6 +110,7 @@ export class App {
     this.loggingOut = true; // the live connection reports the end of the session before the response arrives
     try {
       await access.session.logOut();
+      void import("./live/shellWorker").then((found) => found.removeShellWorker(), () => undefined);
       this.endSession();
     } finally {
       this.loggingOut = false;
@@ -134,6 +153,7 @@ export class App {
     // The same person gets their unsaved changes back after the session has ended; other people's are dropped.
     this.unsaved.retain((key) => key.startsWith(ownerKey(identity)));
     this.setAccess({ kind: "in", session });
+    this.hasRetried = false;
     session.start();
   }
 

@@ -12,8 +12,8 @@ from molecule_core.common.metrics import RouteMeter
 _CONTENT_POLICY = (
     # control: canvas-script-policy
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
-    b"require-trusted-types-for 'script'; trusted-types 'none'"
+    b"font-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
+    b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types molecule-worker"
 )
 # File names in assets/ contain a hash of the content, so a cached copy never goes stale.
 _CACHE_FOREVER = (b"cache-control", b"public, max-age=31536000, immutable")

@@ -12,6 +12,7 @@ _CONTENT_TYPES = {
     "json": b"application/json",
     "png": b"image/png",
     "svg": b"image/svg+xml",
+    "webmanifest": b"application/manifest+json",
     "woff2": b"font/woff2",
 }
 _ENCODINGS = ((b"br", ".br"), (b"gzip", ".gz"))

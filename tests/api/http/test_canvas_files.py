@@ -33,6 +33,9 @@ FILES = {
     "assets/mark-5e6f.svg": b"<svg/>",
     "assets/font-7a8b.woff2": b"font",
     "assets/odd-9c0d.xyz": b"odd",
+    "worker.js": b"worker",
+    "manifest.webmanifest": b"{}",
+    "icons/192.png": b"png",
 }
 
 
@@ -94,6 +97,17 @@ async def test_files_are_sent_with_their_type_and_kept_for_ever(built: Running) 
         assert reply.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert reply.headers["vary"] == "accept-encoding"
         assert "content-encoding" not in reply.headers
+    # These keep their names from version to version.
+    lasting = {
+        "worker.js": "text/javascript; charset=utf-8",
+        "manifest.webmanifest": "application/manifest+json",
+        "icons/192.png": "image/png",
+    }
+    for path, kind in lasting.items():
+        reply = await get(built, f"/app/{path}")
+        assert (reply.body, reply.headers["content-type"]) == (FILES[path], kind)
+        assert reply.headers["cache-control"] == "no-cache"
+        assert policy_of(reply) == PAGE_POLICY
     build = await get(built, "/app/build.json")
     assert (build.body, build.headers["cache-control"]) == (b"{}", "no-cache")
 

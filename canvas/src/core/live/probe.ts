@@ -22,11 +22,11 @@ export class Probe {
     this.onReachable = onReachable;
   }
 
-  /** Does nothing while it runs. */
-  start(): void {
+  /** Does nothing while it runs. `wasAway`: the first answer counts as a return. */
+  start({ wasAway = false } = {}): void {
     if (this.since !== null) return;
     this.since = Date.now();
-    this.wasAway = false;
+    this.wasAway = wasAway;
     this.schedule();
   }
 

@@ -16,6 +16,7 @@ export function Banner() {
   const hasData = useStored(data) !== null;
   const refusal = useStored(linkError);
   const other = useStored(app.otherLogin);
+  const updated = useStored(app.updated);
   return (
     <div className={css.holder}>
       {refusal !== null && (
@@ -56,7 +57,7 @@ export function Banner() {
             </Button>
           </div>
         )}
-        {mode === "outdated" && (
+        {(mode === "outdated" || (updated && mode !== "lost")) && (
           <div className={css.banner}>
             <Icon name="again" />
             <p>

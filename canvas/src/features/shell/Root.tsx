@@ -1,5 +1,6 @@
 /** The page by its login state: logged in, logged out, or still unknown. */
 
+import { useEffect } from "react";
 import { AppContext, SessionContext, type App } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
@@ -28,7 +29,7 @@ function LoggedIn({ app }: { app: App }) {
     case "out":
       return <Login problem={access.problem} />;
     case "unreachable":
-      return <Unreachable problem={access.problem} onRetry={() => void app.authenticate()} />;
+      return <Unreachable app={app} problem={access.problem} />;
     case "checking":
       return (
         <main className={css.alone} aria-busy="true">
@@ -38,7 +39,8 @@ function LoggedIn({ app }: { app: App }) {
   }
 }
 
-function Unreachable({ problem, onRetry }: { problem: string; onRetry: () => void }) {
+function Unreachable({ app, problem }: { app: App; problem: string }) {
+  useEffect(() => app.awaitServer(), [app]);
   return (
     <main className={css.alone}>
       <h1 className="visually-hidden">Molecule</h1>
@@ -46,12 +48,12 @@ function Unreachable({ problem, onRetry }: { problem: string; onRetry: () => voi
         icon="warning"
         title="Cannot reach Molecule"
         actions={
-          <Button kind="primary" icon="again" onClick={onRetry}>
+          <Button kind="primary" icon="again" onClick={() => void app.authenticate()}>
             Try again
           </Button>
         }
       >
-        {problem} Check that <code>molecule up</code> is still running on the server.
+        {problem} Check that <code>molecule up</code> is still running on the server. This page goes on by itself when the server answers.
       </Notice>
     </main>
   );

@@ -24,6 +24,7 @@ import css from "./Shell.module.css";
 import { AttentionBar } from "../attention/AttentionBar";
 import { UndoBar } from "../../ui/UndoBar";
 import { useAttention } from "../attention/useAttention";
+import { useShellWorker } from "./useShellWorker";
 
 // The first script contains the first view; large and rarely used views are loaded on demand.
 const Palette = lazyPart(() => import("./Palette").then((found) => found.Palette));
@@ -65,6 +66,7 @@ export function Shell() {
     const timer = setTimeout(() => void preloadParts(), PRELOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, [isShown]);
+  useShellWorker(isShown);
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#view" onClick={skipToView}>

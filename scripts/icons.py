@@ -1,0 +1,134 @@
+"""Draws the icons of the installed page into canvas/public/icons: the logo on a ground of its own.
+
+    python scripts/icons.py
+
+The files are kept in the repository; run this after a change of the drawing.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).resolve().parent.parent / "canvas" / "public" / "icons"
+Colour = tuple[float, float, float]
+Distance = Callable[[float, float], float]
+
+TOP: Colour = (0x5B, 0x52, 0xF0)
+BOTTOM: Colour = (0x34, 0x2E, 0xA3)
+BOND: Colour = (0xC7, 0xC4, 0xFA)
+# The atoms of icon.svg: centre, radius, colour.
+ATOMS: tuple[tuple[float, float, float, Colour], ...] = (
+    (9, 11, 6, (0xFF, 0xFF, 0xFF)),
+    (24, 8, 4.5, (0x5E, 0xEA, 0xD4)),
+    (18, 25, 5, (0xFB, 0xBF, 0x24)),
+)
+BONDS = ((9, 11, 24, 8), (9, 11, 18, 25))
+CENTRE = (15.75, 16.75)
+EXTENT = 27.0
+
+
+class Icon(NamedTuple):
+    """`corner`: radius of the ground's corners, `drawing`: size of the logo; both as shares of the icon."""
+
+    name: str
+    pixels: int
+    corner: float
+    drawing: float
+
+
+ICONS = (
+    Icon("192.png", 192, 0.22, 0.66),
+    Icon("512.png", 512, 0.22, 0.66),
+    # Platforms cut a maskable icon to a shape of theirs: all that matters is within a circle of 80 %.
+    Icon("maskable-192.png", 192, 0, 0.54),
+    Icon("maskable-512.png", 512, 0, 0.54),
+    Icon("apple-touch.png", 180, 0, 0.62),
+)
+
+
+def circle(x: float, y: float, radius: float) -> Distance:
+    """Return the signed distance from a circle."""
+    return lambda px, py: ((px - x) ** 2 + (py - y) ** 2) ** 0.5 - radius
+
+
+def line(x: float, y: float, to_x: float, to_y: float, width: float) -> Distance:
+    """Return the signed distance from a line with round ends."""
+    dx, dy = to_x - x, to_y - y
+    square = dx * dx + dy * dy
+
+    def distance(px: float, py: float) -> float:
+        at = min(1.0, max(0.0, ((px - x) * dx + (py - y) * dy) / square))
+        return float(((px - x - at * dx) ** 2 + (py - y - at * dy) ** 2) ** 0.5 - width / 2)
+
+    return distance
+
+
+def rounded_square(side: float, corner: float) -> Distance:
+    """Return the signed distance from a square at the origin."""
+    half = side / 2
+
+    def distance(px: float, py: float) -> float:
+        qx, qy = abs(px - half) - half + corner, abs(py - half) - half + corner
+        outside = (max(qx, 0.0) ** 2 + max(qy, 0.0) ** 2) ** 0.5
+        return float(outside + min(max(qx, qy), 0.0) - corner)
+
+    return distance
+
+
+def coverage(distance: float) -> float:
+    """Return how much of a pixel at this distance from an edge is inside."""
+    return min(1.0, max(0.0, 0.5 - distance))
+
+
+def draw(icon: Icon) -> bytes:
+    """Return the pixels of an icon, RGBA, each row after a filter byte."""
+    side, scale = icon.pixels, icon.pixels * icon.drawing / EXTENT
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return side / 2 + (x - CENTRE[0]) * scale, side / 2 + (y - CENTRE[1]) * scale
+
+    shapes: list[tuple[Distance, Colour]] = [
+        (line(*place(x, y), *place(to_x, to_y), 2.5 * scale), BOND) for x, y, to_x, to_y in BONDS
+    ]
+    shapes += [(circle(*place(x, y), radius * scale), colour) for x, y, radius, colour in ATOMS]
+    ground = rounded_square(side, icon.corner * side)
+    rows = bytearray()
+    for row in range(side):
+        y = row + 0.5
+        share = y / side
+        base = tuple(top + (bottom - top) * share for top, bottom in zip(TOP, BOTTOM, strict=True))
+        rows.append(0)
+        for column in range(side):
+            x = column + 0.5
+            pixel = base
+            for distance, colour in shapes:
+                part = coverage(distance(x, y))
+                if part:
+                    pixel = tuple(under + (over - under) * part for under, over in zip(pixel, colour, strict=True))
+            alpha = coverage(ground(x, y)) if icon.corner else 1.0
+            rows += bytes((*(round(each) for each in pixel), round(alpha * 255)))
+    return bytes(rows)
+
+
+def png(pixels: int, rows: bytes) -> bytes:
+    """Return an image file of RGBA rows."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    head = struct.pack(">IIBBBBB", pixels, pixels, 8, 6, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def main() -> None:
+    """Write all icons."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for icon in ICONS:
+        (FOLDER / icon.name).write_bytes(png(icon.pixels, draw(icon)))
+
+
+if __name__ == "__main__":
+    main()
