@@ -50,7 +50,7 @@ async def installed(desk: Desk, path: str = "/app/org") -> tuple[BrowserContext,
     return context, page
 
 
-@requirement("CT5")
+@requirement("CI2")
 async def test_the_page_meets_what_browsers_ask_of_an_app(desk: Desk) -> None:
     context, page = await installed(desk)
     url = await page.locator("link[rel=manifest]").evaluate("link => link.href")
@@ -74,7 +74,7 @@ async def test_the_page_meets_what_browsers_ask_of_an_app(desk: Desk) -> None:
     assert (await page.request.get(touch)).status == 200
 
 
-@requirement("CT5", "C74")
+@requirement("CI2", "C74")
 async def test_only_files_of_the_page_are_kept_whatever_is_looked_at(desk: Desk) -> None:
     _, page = await installed(desk)
     for path in ("chat", "inbox", "settings", "instructions"):
@@ -88,7 +88,7 @@ async def test_only_files_of_the_page_are_kept_whatever_is_looked_at(desk: Desk)
     assert built <= set(kept)
 
 
-@requirement("CT5", "C74")
+@requirement("CI2", "C74")
 async def test_a_logout_forgets_what_was_kept_and_the_next_login_keeps_it_anew(desk: Desk) -> None:
     _, page = await installed(desk, "/app/settings")
     await page.get_by_role("button", name="Log out").click()
@@ -125,7 +125,7 @@ def update(files: dict[str, bytes]) -> str:
     return next(name for name in newer if re.fullmatch(r"assets/index-.+\.js", name))
 
 
-@requirement("CT5")
+@requirement("CI2")
 async def test_a_page_whose_server_was_updated_offers_to_reload_and_a_new_page_does_not(
     files: dict[str, bytes], desk: Desk
 ) -> None:
@@ -148,7 +148,7 @@ async def test_a_page_whose_server_was_updated_offers_to_reload_and_a_new_page_d
     assert len(await page.evaluate("() => caches.keys()")) == 2  # a page of the version before may be open
 
 
-@requirement("CT5", "C5")
+@requirement("CI2", "C5")
 async def test_without_its_server_the_page_opens_and_goes_on_when_the_server_is_back(
     desk_of_lives: Desk, port: int, tmp_path: Path
 ) -> None:
@@ -178,7 +178,7 @@ async def desk_of_lives(browser: Any, port: int) -> Any:
     await server.close()
 
 
-@requirement("CT5")
+@requirement("CI2")
 async def test_where_browsers_allow_no_worker_the_page_is_the_same(desk: Desk) -> None:
     page = await desk.open("/app/settings")
     assert not await page.evaluate("() => 'serviceWorker' in navigator")

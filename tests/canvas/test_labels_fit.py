@@ -26,8 +26,23 @@ _CUT = """
     const mayBreak = hyphens === "auto" || element.textContent.includes("\\u00ad");
     return mayBreak || element.scrollWidth > element.clientWidth + 1;
   };
-  return [...document.querySelectorAll(labels)].filter(isCut).map((each) =>
-    `${each.localName} “${each.textContent.trim()}”: ${each.scrollWidth} of ${each.clientWidth} px`);
+  // As wide as a select must be for its chosen words.
+  const widthFor = (select) => {
+    const copy = select.cloneNode();
+    copy.append(...[...select.selectedOptions].map((each) => each.cloneNode(true)));
+    Object.assign(copy.style, { position: "absolute", width: "max-content", maxWidth: "none", minWidth: "0" });
+    select.after(copy);
+    const width = copy.offsetWidth;
+    copy.remove();
+    return width;
+  };
+  const selects = [...document.querySelectorAll("select")].filter((each) => each.checkVisibility());
+  return [
+    ...[...document.querySelectorAll(labels)].filter(isCut).map((each) =>
+      `${each.localName} “${each.textContent.trim()}”: ${each.scrollWidth} of ${each.clientWidth} px`),
+    ...selects.filter((each) => widthFor(each) > each.offsetWidth + 1).map((each) =>
+      `select “${each.selectedOptions[0]?.textContent}”: ${widthFor(each)} of ${each.offsetWidth} px`),
+  ];
 }
 """
 

@@ -25,7 +25,7 @@ def _sent(*files: object) -> int:
     return next(path.stat().st_size for path in map(ASSETS.joinpath, map(str, files)) if path.exists())
 
 
-@requirement("CT6")
+@requirement("C83")
 def test_the_first_script_and_each_later_one_are_within_their_budgets() -> None:
     if not (ASSETS / "index.html").exists():
         pytest.skip("the canvas has not been built here")

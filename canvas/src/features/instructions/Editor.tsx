@@ -27,6 +27,10 @@ export function Editor({ parts, base, extending, marks, disabled, onChange }: Pr
   const setLine = (place: number, words: string): void => set({ lines: parts.lines.with(place, words) });
   return (
     <div className={css.editor}>
+      <p className={css.hint}>
+        Type <code>{"{{"}</code> for a variable or <code>{"{%"}</code> for a condition. <kbd>Ctrl</kbd> <kbd>Space</kbd> shows what fits, <kbd>Enter</kbd> takes it,{" "}
+        <kbd>Tab</kbd> leaves the field.
+      </p>
       {blockNames(parts, below?.parts ?? null).map((name) => (
         <Block
           key={name}
@@ -49,7 +53,7 @@ export function Editor({ parts, base, extending, marks, disabled, onChange }: Pr
         ))}
         {parts.lines.map((words, place) => (
           <div key={place} className={css.line}>
-            <CodeField label={`Added line ${place + 1}`} words={words} marks={at(`lines.${place}`)} disabled={disabled} onChange={(next) => setLine(place, next)} />
+            <CodeField template label={`Added line ${place + 1}`} words={words} marks={at(`lines.${place}`)} disabled={disabled} onChange={(next) => setLine(place, next)} />
             <Button disabled={disabled} onClick={() => set({ lines: parts.lines.filter((_, other) => other !== place) })}>
               Remove line {place + 1}
             </Button>
@@ -111,7 +115,7 @@ function Block({ name, own, inherited, baseName, marks, disabled, onChange }: Bl
       </div>
       {hint !== undefined && <p className={css.hint}>{hint}</p>}
       {own !== undefined ? (
-        <CodeField label={`Text ${name}`} words={own} marks={marks} disabled={disabled} onChange={onChange} />
+        <CodeField template label={`Text ${name}`} words={own} marks={marks} disabled={disabled} onChange={onChange} />
       ) : (
         inherited !== undefined && (
           <>

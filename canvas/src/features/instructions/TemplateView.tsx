@@ -113,20 +113,24 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
         <div className={css.saving} role="group" aria-label="Save">
           <Findings marks={elsewhere} />
           {wrong.length > 0 && <p className={css.problem}>Fix these parts: {[...new Set(wrong)].join(", ")}.</p>}
-          <label className={css.note}>
-            Note <input value={note} autoComplete="off" placeholder="What changed and why" onChange={(event) => setNote(event.target.value)} />
-          </label>
-          <label className={css.check}>
-            <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> Activate now
-          </label>
           <div className={css.deeds}>
+            {draft.dirty && (
+              <>
+                <label className={css.note}>
+                  Note <input value={note} autoComplete="off" placeholder="What changed and why" onChange={(event) => setNote(event.target.value)} />
+                </label>
+                <label className={css.check}>
+                  <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> Activate now
+                </label>
+              </>
+            )}
             <Button kind="primary" disabled={!draft.dirty || action.busy} onClick={save}>
               Save new version
             </Button>
             <Button disabled={!draft.dirty || action.busy} onClick={draft.drop}>
               Discard changes
             </Button>
-            {draft.dirty && <span className={css.hint}>Unsaved changes</span>}
+            <span className={css.hint}>{draft.dirty ? "Unsaved changes" : "No unsaved changes"}</span>
           </div>
           <ActionProblem action={action} className={css.problem} />
         </div>
