@@ -31,6 +31,15 @@ test("no text of the page uses a banned word", () => {
   expect(sources.flatMap(([file, source]) => findBannedWords(file, source))).toEqual([]);
 });
 
+/** Labels that readers of English did not understand, and the like of them. */
+const UNIDIOMATIC = /asks? for leave|way so far|it was given|came of it|none told|that of its|without sending it|clock decided|of before|look for words|put together|^made$/i;
+
+test("no text of the page is worded in a way that was not understood", () => {
+  const files = globSync("**/*.{ts,tsx}", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/")).filter((file) => !NOT_READ.test(file));
+  const texts = files.flatMap((file) => pageTexts(file, readFileSync(join(ROOT, file), "utf8")).map(({ text }) => `${file}: ${text}`));
+  expect(texts.filter((each) => UNIDIOMATIC.test(each.replace(/^.*?: /, "")))).toEqual([]);
+});
+
 test("no text of the page has a soft hyphen", () => {
   const files = globSync("**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !NOT_READ.test(file));
   expect(files.filter((file) => pageTexts(file, readFileSync(join(ROOT, file), "utf8")).some(({ text }) => text.includes("\u00ad")))).toEqual([]);

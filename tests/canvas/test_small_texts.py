@@ -60,3 +60,14 @@ async def test_short_times_are_said_as_such(desk: Desk) -> None:
     await answer_work(stage, "Second line", "Done")
     page = await desk.open(f"/app/org?focus={stage.seats['First line'].id}&panel=work")
     await expect(page.get_by_role("list", name="Delegations").locator("[data-elapsed]")).not_to_have_text("0:00")
+
+
+@requirement("C64")
+async def test_a_name_in_the_tree_has_the_room_of_the_word_online(desk: Desk) -> None:
+    name = "Customer success north"
+    await desk.stage.add(name, "Support")
+    page = await desk.open()
+    row = page.get_by_role("treeitem", name=f"{name} Online", exact=True)
+    label = row.get_by_text(name, exact=True)
+    await expect(label).to_be_visible()
+    assert await label.evaluate("label => label.scrollWidth <= label.clientWidth")

@@ -167,7 +167,8 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       <span className={css.name}>{workspace.name}</span>
       <Badge unread={unanswered} word="unanswered" wrong />
       <Badge unread={unread} />
-      <span className={css.word}>{STATUS_TEXTS[status]}</span>
+      {/* Most agents are online: the glyph says so, and the name has the room. */}
+      <span className={status === "online" ? "visually-hidden" : css.word}>{STATUS_TEXTS[status]}</span>
     </div>
   );
 });
