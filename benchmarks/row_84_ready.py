@@ -21,6 +21,9 @@ from benchmarks.servers import molecule, new_place
 
 _SECONDS = {50: 1.0, 1_000: 1.5, 10_000: 3.0}
 _LOADS_A_ROUND = 2
+_SNAPSHOT_MB = 0.3
+_SNAPSHOT_BYTES = """() => performance.getEntriesByType("resource").filter(({ name }) => name.includes("/snapshot"))
+  .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)"""
 READY = """() => new Promise(done => {
   const look = (list) => list.getEntriesByName("molecule:ready").forEach(mark => done(mark.startTime));
   new PerformanceObserver(look).observe({ type: "mark", buffered: true });
@@ -28,10 +31,12 @@ READY = """() => new Promise(done => {
 
 
 class Load(Struct, frozen=True):
-    """One load of the page: seconds until the map was drawn, and CPU milliseconds of the browser."""
+    """One load of the page: seconds until the map was drawn, CPU milliseconds of the browser, and the bytes in which
+    the snapshot came."""
 
     seconds: float
     cpu_ms: float
+    snapshot_bytes: int
 
 
 def measure(options: Options, say: Say) -> list[Figure]:
@@ -50,7 +55,8 @@ def _measure(agents: int, options: Options, say: Say) -> list[Figure]:
 
             fresh, again = asyncio.run(look())
     say(f"  {agents:,} agents: nothing cached {_words(fresh)}; cached {_words(again)}")
-    return [_figure(agents, "nothing cached", fresh), _figure(agents, "cached", again)]
+    figures = [_figure(agents, "nothing cached", fresh), _figure(agents, "cached", again)]
+    return [*figures, _snapshot_figure(agents, fresh)] if agents == max(_SECONDS) else figures
 
 
 async def _loads(browser: Chromium, person: Person, count: int) -> tuple[list[Load], list[Load]]:
@@ -69,7 +75,8 @@ async def _load(browser: Chromium, page: Page, url: str) -> Load:
     before = browser.cpu()
     await page.goto(f"{url}/org", wait_until="commit")
     ready_ms: float = await page.evaluate(READY)
-    return Load(ready_ms / 1000, browser.cpu().since(before))
+    cpu_ms = browser.cpu().since(before)
+    return Load(ready_ms / 1000, cpu_ms, await page.evaluate(_SNAPSHOT_BYTES))
 
 
 def _words(loads: Sequence[Load]) -> str:
@@ -88,4 +95,15 @@ def _figure(agents: int, cache: str, loads: Sequence[Load]) -> Figure:
         must=_SECONDS[agents],
         beside=f"least {min(seconds):.2f}, most {max(seconds):.2f}; "
         f"{median([each.cpu_ms for each in loads]):.0f} ms CPU of the browser",
+    )
+
+
+def _snapshot_figure(agents: int, loads: Sequence[Load]) -> Figure:
+    return Figure(
+        row=84,
+        name=f"{agents:,} agents: snapshot as it is sent",
+        value=max(each.snapshot_bytes for each in loads) / 1_000_000,
+        unit="MB",
+        must=_SNAPSHOT_MB,
+        beside="all its pages, compressed",
     )

@@ -1,5 +1,6 @@
 """A snapshot of a large organisation: pages of bounded size, all of it together, and lists that end early."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from testing.engines import Engine
 from testing.processes import MOLECULE, environment, started
 from testing.random_histories import snapshot_of
+from testing.raw_http import ask
 from testing.running_server import ADMIN_TOKEN, UNHURRIED, Running, running
 from testing.waits import refused
 from testing.workspaces import remove
@@ -98,3 +100,27 @@ async def test_the_list_of_the_command_line_has_every_page(tmp_path: Path, sqlit
 def sqlite_place(tmp_path: Path) -> str:
     """A store for SQLite."""
     return str(tmp_path / "molecule.db")
+
+
+@requirement("C90")
+@pytest.mark.parametrize(
+    ("accepted", "encoding"), [("br, gzip", "gzip"), ("gzip;q=0", None), ("identity", None)], ids=["yes", "no", "other"]
+)
+async def test_a_large_snapshot_is_compressed_for_clients_that_accept_it(
+    accepted: str, encoding: str | None, server: Running
+) -> None:
+    await large_org(server)
+    path = f"/orgs/{server.server.registry.orgs()[0].id}/snapshot"
+    plain = await ask(server.port, "GET", path, token=ADMIN_TOKEN)
+    reply = await ask(server.port, "GET", path, token=ADMIN_TOKEN, headers={"accept-encoding": accepted})
+    assert (reply.headers.get("content-encoding"), reply.headers["vary"]) == (encoding, "accept-encoding")
+    shown = msgspec.json.decode(gzip.decompress(reply.body) if encoding else reply.body)
+    assert shown["workspaces"] == plain.json["workspaces"] and set(shown) == set(plain.json)
+    assert len(reply.body) < len(plain.body) / 10 if encoding else len(plain.body) > BYTES
+
+
+@requirement("C90")
+async def test_a_small_snapshot_is_sent_as_it_is(server: Running) -> None:
+    path = f"/orgs/{server.server.registry.orgs()[0].id}/snapshot"
+    reply = await ask(server.port, "GET", path, token=ADMIN_TOKEN, headers={"accept-encoding": "gzip"})
+    assert "content-encoding" not in reply.headers and b"workspaces" in reply.body

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from molecule_core.api.compression import accepted_encodings
+
 _Headers = tuple[tuple[bytes, bytes], ...]
 _CONTENT_TYPES = {
     "css": b"text/css; charset=utf-8",
@@ -30,22 +32,11 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 def negotiate(files: Mapping[str, bytes], path: str, accepted: bytes) -> tuple[bytes, _Headers]:
     """Return a file in the best encoding that the client accepts, and the headers that say so."""
-    usable = _accepted_encodings(accepted)
+    usable = accepted_encodings(accepted)
     for name, suffix in _ENCODINGS:
         if name in usable and path + suffix in files:
             return files[path + suffix], ((b"vary", b"accept-encoding"), (b"content-encoding", name))
     return files[path], ((b"vary", b"accept-encoding"),)
-
-
-def _accepted_encodings(accepted: bytes) -> set[bytes]:
-    """Return the encodings that a client accepts, without those of weight 0."""
-    usable = set()
-    for each in accepted.lower().replace(b" ", b"").split(b","):
-        name, _, weight = each.partition(b";q=")
-        if not weight or weight.strip(b"0."):
-            # `q=0`, in any spelling, rejects an encoding.
-            usable.add(name)
-    return usable
 
 
 def _read_folder(folder: Path, prefix: str) -> list[tuple[str, bytes]]:

@@ -2,6 +2,7 @@
 
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.auth import Authenticator
+from molecule_core.api.compression import compress
 from molecule_core.api.http.response import Response
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.live.sse import LegacySseConnection, SseConnection
@@ -108,8 +109,10 @@ class LiveRoutes:
         """
         org_id, after = request.path_params["org_id"], read_text_param(request.query_params(), "after")
         if after is not None:
-            return json_response(await self._snapshots.read_page(org_id, request.caller, after))
-        return json_response(await self._snapshots.read_snapshot(org_id, request.caller))
+            response = json_response(await self._snapshots.read_page(org_id, request.caller, after))
+        else:
+            response = json_response(await self._snapshots.read_snapshot(org_id, request.caller))
+        return await compress(response, request.headers.get(b"accept-encoding", b""))
 
     async def open_websocket(self, request: Request) -> Response:
         """Open a WebSocket of JSON frames (docs/reference/events.md). The admin selects an org with `org_id`."""
