@@ -124,8 +124,10 @@ NOW = {
     "C20": "A message that its agent has not taken says what it waits for, until it is taken (canvas R20).",
     "C39": "Options of an agent are buttons; the chosen one is shown to all (canvas R39).",
     "C49": "The layout of the map overlaps nowhere and is deterministic (canvas R49).",
-    "C51": "The map is fitted, zoomed and panned by mouse, keyboard and buttons (canvas R51).",
-    "C54": "Delegations and messages are lines on the map for a time (canvas R54).",
+    "C51": "The map is fitted, zoomed and panned by wheel, trackpad, pointer, keyboard and buttons; no text on it is "
+    "smaller than 12 pixels (canvas R51).",
+    "C54": "Delegations and messages are lines on the map for a time, over no card and no title; they open what they "
+    "stand for (canvas R54).",
     "C55": "A filter is in the address; a reload shows the same (canvas R55).",
     "C63": "J and K walk through lists, Enter opens (canvas R63).",
     "C66": "Colours of text and glyphs have the required contrast in both schemes (canvas R66).",

@@ -36,10 +36,10 @@ async def test_work_is_a_line_on_the_map_that_tells_how_it_stands(desk: Desk, be
     assert min(waits) < SOON_SECONDS, waits
     await take_work(stage, "Engineering")
     await expect(page.locator("[data-edge=working]")).to_have_count(1)
-    dashes = [await page.locator("[data-edge=working] path").get_attribute("stroke-dasharray")]
+    dashes = [await page.locator("[data-edge=working] [data-line]").get_attribute("stroke-dasharray")]
     await answer_work(stage, "Engineering", "There it is.")
     await expect(page.locator("[data-edge=done]")).to_have_count(1)
-    dashes.append(await page.locator("[data-edge=done] path").get_attribute("stroke-dasharray"))
+    dashes.append(await page.locator("[data-edge=done] [data-line]").get_attribute("stroke-dasharray"))
     assert dashes[0] != dashes[1]
 
 
@@ -84,9 +84,9 @@ async def test_a_message_is_a_dotted_line_for_a_moment_beside_the_tasks(desk: De
     await expect(page.locator("[data-edge=message]")).to_have_count(0)
     await speak(stage.seats["Backend"], stage.seats["Frontend"].id, "Where is the spade?")
     await page.clock.run_for(500)
-    line = page.locator("[data-edge=message] path")
+    line = page.locator("[data-edge=message] [data-line]")
     await expect(line).to_have_count(1)
-    task = page.locator("[data-edge=waiting] path")
+    task = page.locator("[data-edge=waiting] [data-line]")
     assert await line.get_attribute("stroke-dasharray") != await task.get_attribute("stroke-dasharray")
     assert [await each.evaluate(MOTION) == "none" for each in (line, task)] == [False, True]
     await page.emulate_media(reduced_motion="reduce")

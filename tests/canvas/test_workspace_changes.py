@@ -126,6 +126,7 @@ async def test_a_click_on_a_card_still_opens_it_and_a_drag_on_the_ground_still_m
 async def test_a_drag_that_begins_on_a_card_pans_the_map_unless_the_org_is_edited(desk: Desk) -> None:
     stage = desk.stage
     page = await desk.open()
+    await expect(card(page, stage, "Writer")).to_be_visible()
     camera = await page.evaluate(_CAMERA)
     await card(page, stage, "Writer").drag_to(card(page, stage, "Quality"))
     assert await page.evaluate(_CAMERA) != camera

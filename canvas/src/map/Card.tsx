@@ -4,9 +4,9 @@ import { memo } from "react";
 import { useData } from "../core/app";
 import { Avatar } from "../ui/Avatar";
 import { Badge } from "../ui/Badge";
-import { AgentStatusMark } from "../ui/AgentStatusMark";
+import { AgentStatusGlyph, AgentStatusMark } from "../ui/AgentStatusMark";
 import { countUnanswered } from "../core/state/obligationUpdates";
-import { taskOf } from "../core/state/agentStatus";
+import { STATUS_TEXTS, taskOf, type AgentStatus } from "../core/state/agentStatus";
 import { useAgentStatus } from "../core/state/useAgentStatus";
 import css from "./OrgMap.module.css";
 
@@ -16,11 +16,12 @@ interface Props {
   y: number;
   selected: boolean;
   dimmed: boolean;
-  /** For a collapsed team: the number of descendants. */
+  /** For a collapsed team: the number of descendants, and the worst status. */
   below: number;
+  worst: AgentStatus;
 }
 
-export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Props) {
+export const Card = memo(function Card({ id, x, y, selected, dimmed, below, worst }: Props) {
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
@@ -50,8 +51,8 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
       </span>
       <span className={task === null ? css.role : css.task}>{task ?? workspace.role}</span>
       {below > 0 && (
-        <span className={css.below} data-unfold={id} title="Expand team">
-          +{below}
+        <span className={css.below} data-unfold={id} title={`Expand team: ${below + 1} agents, ${STATUS_TEXTS[worst].toLowerCase()}`}>
+          <AgentStatusGlyph status={worst} />+{below}
         </span>
       )}
     </button>

@@ -3,17 +3,20 @@
  * text. */
 
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
-import { useSession } from "../core/app";
+import { useApp, useSession, useSettings } from "../core/app";
 import { Button, IconButton } from "../ui/Button";
 import { childrenOf } from "../core/state/tree";
 import { fit, pan, show, isSameCamera, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
-import { BUNDLE_ZOOM, type Edges } from "./edges";
+import { cardDetail, isTitled, steppedZoom, TEXT_PIXELS } from "./detail";
+import { bundleLevel, titleOf, type Edge, type Edges, type Link } from "./edges";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
+import { hitAt, type Hit } from "./hits";
 import { layOut, type Layout } from "./layout";
 import type { Move } from "../core/session/undo";
 import { mapMemory, type MapMemory } from "./memory";
-import { EdgeLegend, MessageEdges } from "./MessageEdges";
+import { EdgeLabels, EdgeLegend, MessageEdges } from "./MessageEdges";
+import { MiniMap, type MiniMapHandle } from "./MiniMap";
 import type { MapOrg } from "./org";
 import { markFirstDrawn } from "./performanceMark";
 import css from "./OrgMap.module.css";
@@ -21,7 +24,7 @@ import { TeamFrame } from "./TeamFrame";
 import { useDragging } from "./useDragging";
 import { useEdges } from "./useEdges";
 import { usePainting } from "./usePainting";
-import { cardAt, isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
+import { isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
 
 /** The same as dragging, for people who cannot drag. */
 const MOVES = [
@@ -32,6 +35,8 @@ const MOVES = [
 ] as const;
 
 const SMALLEST = 2;
+/** A small organisation is enlarged to fill the map, up to this zoom. */
+const FIT_ZOOM = 1.5;
 
 interface Props {
   org: MapOrg;
@@ -40,10 +45,14 @@ interface Props {
   onOpen: (id: string) => void;
   /** An agent was dragged onto another one. */
   onDrop: (id: string, target: string) => void;
+  /** A line was clicked. */
+  onFollow: (link: Link) => void;
 }
 
-export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
+export function OrgMap({ org, selected, onSelect, onOpen, onDrop, onFollow }: Props) {
   const session = useSession();
+  const { settings } = useApp();
+  const { miniMap } = useSettings();
   const memory = mapMemory(session.identity.org.id);
   const stage = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
@@ -52,21 +61,32 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
   const [packed, packAnew] = useReducer((turn: number) => turn + 1, 0);
   const [editing, setEditing] = useState(false);
   const hint = useId();
+  const picked = useRef<string | null>(null);
 
   const layout = useLayoutOf(org, memory, packed);
   const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MAX_CARDS, cards: null }));
-  const [bundled, setBundled] = useState(false);
-  const edges = useEdges({ layout, tree: org.tree, selected, bundled });
+  const [level, setLevel] = useState<number | null>(null);
+  const [zoom, setZoom] = useState(1);
+  const shownZoom = useRef(0);
+  const mini = useRef<MiniMapHandle>(null);
+  const edges = useEdges({ layout, tree: org.tree, selected, level });
   const painting = usePainting({ org, layout, selected, edges, hidden: visible.near });
 
   const draw = useCallback((): void => {
     const camera = memory.camera;
     if (camera === null || layer.current === null) return;
     layer.current.style.transform = `translate(${camera.x}px, ${camera.y}px) scale(${camera.zoom})`;
+    if (shownZoom.current !== camera.zoom) {
+      shownZoom.current = camera.zoom;
+      layer.current.style.setProperty("--least", `${TEXT_PIXELS / camera.zoom}px`);
+      layer.current.dataset["detail"] = cardDetail(camera.zoom);
+      setZoom(steppedZoom(camera.zoom));
+    }
+    setLevel(bundleLevel(layout, camera.zoom));
+    mini.current?.follow(camera, size.current);
     if (zoomText.current) zoomText.current.textContent = `${Math.round(camera.zoom * 100)} %`;
     const next = visibleIn(layout, camera, size.current);
     setVisible((before) => (isSame(before, next) ? before : next));
-    setBundled(camera.zoom < BUNDLE_ZOOM);
     if (isNear(layout, camera, size.current)) markFirstDrawn();
     else painting.draw(camera, size.current);
   }, [layout, memory, painting]);
@@ -86,18 +106,15 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
   );
   const fitAll = useCallback((): void => {
     if (size.current.w === 0) return;
-    memory.camera = fit(layout, size.current, textScale());
+    memory.camera = fit(layout, size.current, FIT_ZOOM * textScale());
     memory.fittedTo = Math.min(memory.fittedTo ?? layout.cards.size, layout.cards.size);
     latestDraw.current();
   }, [layout, memory]);
-  // A panel that opens beside the map must not shrink its text.
-  const refit = (camera: Camera): Camera => fit(layout, size.current, textScale(), Math.min(camera.zoom, textScale()));
-  const latestRefit = useRef(refit);
-  latestRefit.current = refit;
   const latestFit = useRef(fitAll);
   latestFit.current = fitAll;
   const middle = useCallback(() => ({ x: size.current.w / 2, y: size.current.h / 2 }), []);
 
+  useEffect(() => latestDraw.current(), [miniMap]);
   useLayoutEffect(() => {
     if (memory.camera === null || isGrowingUp(memory.fittedTo, layout)) latestFit.current();
     draw();
@@ -122,7 +139,10 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
 
   const reveal = useCallback((): void => {
     const box = selected === null ? undefined : (layout.cards.get(selected) ?? layout.frames.get(selected));
-    if (box) change((camera) => show(camera, box, size.current));
+    if (!box) return;
+    // An agent that was opened on the map was seen: it stays in view, and as large.
+    const isPicked = selected === picked.current;
+    change((camera) => show(camera, box, size.current, isPicked));
   }, [selected, layout, change]);
   const latestReveal = useRef(reveal);
   latestReveal.current = reveal;
@@ -136,7 +156,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
       size.current = { w: element.clientWidth, h: element.clientHeight };
       if (size.current.w === 0) return;
       if (memory.camera === null) latestFit.current();
-      else if (memory.fittedTo !== null) memory.camera = latestRefit.current(memory.camera); // not moved by the person since
+      else if (memory.fittedTo !== null) latestFit.current(); // not moved by the person since
       latestDraw.current();
       if (!first || selected !== null) latestReveal.current();
     });
@@ -146,24 +166,33 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
 
   useEffect(() => {
     const element = stage.current;
-    return element === null ? undefined : listen({ element, change, fit: fitAll, middle });
+    return element === null ? undefined : listen({ element, change, fit: fitAll, middle, size: () => size.current });
   }, [change, fitAll, middle]);
 
   const carried = useDragging({ stage, layout, memory, enabled: editing, onDrop });
 
-  const click = (event: React.MouseEvent): void => {
-    const target = event.target instanceof Element ? event.target : null;
-    const fold = target?.closest<HTMLElement>("[data-fold]")?.dataset["fold"];
-    if (fold !== undefined) return org.fold(fold, true);
-    const unfold = target?.closest<HTMLElement>("[data-unfold]")?.dataset["unfold"];
-    if (unfold !== undefined) return org.fold(unfold, false);
+  const paintedAt = (event: React.MouseEvent): Hit | null => {
+    if (visible.near || memory.camera === null) return null;
     const box = stage.current?.getBoundingClientRect();
     const point = { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
-    const card = target?.closest<HTMLElement>("[data-id]")?.dataset["id"];
-    const painted = visible.near || memory.camera === null ? null : cardAt(layout, memory.camera, point);
-    const id = card ?? painted;
-    if (id === null) onSelect(null);
-    else onOpen(id);
+    return hitAt({ layout, edges: edges.shown, folded: org.folded }, memory.camera, point);
+  };
+  const nameOf = useCallback((id: string) => org.workspaces.get(id)?.name ?? "", [org.workspaces]);
+  const click = (event: React.MouseEvent): void => {
+    const hit = renderedAt(event.target, edges.shown) ?? paintedAt(event);
+    if (hit?.kind === "title") return org.fold(hit.id, true);
+    if (hit?.kind === "unfold") return org.fold(hit.id, false);
+    if (hit?.kind === "edge") return onFollow(hit.edge);
+    picked.current = hit?.id ?? null;
+    if (hit === null) onSelect(null);
+    else onOpen(hit.id);
+  };
+  const point = (event: React.PointerEvent): void => {
+    const canvas = painting.canvas.current;
+    if (visible.near || canvas === null || event.buttons !== 0) return;
+    const hit = paintedAt(event);
+    canvas.style.cursor = hit === null ? "" : "pointer";
+    canvas.title = hit === null ? "" : hintOf(hit, nameOf);
   };
 
   return (
@@ -177,24 +206,41 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
         data-editing={editing || undefined}
         tabIndex={0}
         onClick={click}
+        onPointerMove={point}
       >
         <canvas ref={painting.canvas} className={css.canvas} aria-hidden="true" hidden={visible.near} />
         <div ref={layer} className={css.layer}>
-          {visible.near && <MapCards org={org} layout={layout} visible={visible} selected={selected} edges={edges} />}
+          {visible.near && <MapCards org={org} layout={layout} visible={visible} selected={selected} edges={edges} zoom={zoom} nameOf={nameOf} />}
         </div>
       </div>
       {carried}
       <EdgeLegend edges={edges} />
       <p id={hint} className="visually-hidden">
-        Arrow keys pan the map, plus and minus zoom, and 0 fits everything. The agent list has the same content as text.
+        Arrow keys pan the map, plus and minus zoom, and 0 fits everything. A wheel or trackpad scrolls it, sideways with Shift; with
+        Ctrl or Cmd, or by a pinch, it zooms. With the space bar held, a drag pans from anywhere. The agent list has the same content
+        as text.
       </p>
       {session.canSend && (
         <div className={css.editing}>
           <p role="status">{editing && "Drag an agent onto its new parent."}</p>
-          <Button aria-pressed={editing} onClick={() => setEditing(!editing)}>
+          <Button
+            aria-pressed={editing}
+            onClick={(event) => {
+              setEditing(!editing);
+              if (event.detail > 0) stage.current?.focus(); // the space bar pans; keys stay on the button
+            }}
+          >
             Edit org
           </Button>
         </div>
+      )}
+      {miniMap && (
+        <MiniMap
+          ref={mini}
+          org={org}
+          layout={layout}
+          onMove={({ x, y }) => change((camera) => ({ ...camera, x: size.current.w / 2 - x * camera.zoom, y: size.current.h / 2 - y * camera.zoom }))}
+        />
       )}
       <div className={css.controls} role="group" aria-label="Map controls">
         <IconButton icon="minus" label="Zoom out" onClick={() => change((camera) => zoomAt(camera, middle(), 1 / ZOOM_STEP))} />
@@ -204,6 +250,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop }: Props) {
         {MOVES.map(({ icon, label, dx, dy }) => (
           <IconButton key={label} icon={icon} label={label} onClick={() => change((camera) => pan(camera, dx, dy))} />
         ))}
+        <IconButton icon="overview" label="Minimap" aria-pressed={miniMap} onClick={() => settings.change({ miniMap: !miniMap })} />
         <IconButton
           icon="tidy"
           label="Tidy up"
@@ -253,24 +300,47 @@ function isSame(one: Visible, other: Visible): boolean {
   return true;
 }
 
+/** The rendered card, title or line of an event. */
+function renderedAt(target: EventTarget, edges: readonly Edge[]): Hit | null {
+  const found = (name: string): string | undefined => (target instanceof Element ? target.closest<HTMLElement | SVGElement>(`[data-${name}]`)?.dataset[name] : undefined);
+  const [fold, unfold, id, link] = [found("fold"), found("unfold"), found("id"), found("link")];
+  if (fold !== undefined) return { kind: "title", id: fold };
+  if (unfold !== undefined) return { kind: "unfold", id: unfold };
+  if (id !== undefined) return { kind: "card", id };
+  const edge = edges.find(({ key }) => key === link);
+  return edge ? { kind: "edge", edge } : null;
+}
+
+function hintOf(hit: Hit, nameOf: (id: string) => string): string {
+  if (hit.kind === "edge") return titleOf(hit.edge, nameOf);
+  if (hit.kind === "title") return `Collapse team: ${nameOf(hit.id)}`;
+  return hit.kind === "unfold" ? `Expand team: ${nameOf(hit.id)}` : nameOf(hit.id);
+}
+
 interface NearProps {
   org: MapOrg;
   layout: Layout;
   visible: Visible;
   selected: string | null;
   edges: Edges;
+  /** In steps. */
+  zoom: number;
+  nameOf: (id: string) => string;
 }
 
-function MapCards({ org, layout, visible, selected, edges }: NearProps) {
+function MapCards({ org, layout, visible, selected, edges, zoom, nameOf }: NearProps) {
   const { tree, teams, folded, matches } = org;
   const shown = (id: string): boolean => visible.cards === null || visible.cards.has(id);
   return (
     <>
       {[...layout.frames].map(([id, frame]) => {
         const team = teams.get(id);
-        return team && shown(`frame:${id}`) ? <TeamFrame key={id} id={id} {...frame} size={team.size} counts={team.counts} /> : null;
+        const { x, y, w, h, depth, title } = frame;
+        const where = { x, y, w, h, depth, title };
+        return team && shown(`frame:${id}`) ? <TeamFrame key={id} id={id} {...where} titled={isTitled(frame, zoom)} team={team} /> : null;
       })}
-      <MessageEdges edges={edges} />
+      <MessageEdges edges={edges} nameOf={nameOf} />
+      <EdgeLabels edges={edges} nameOf={nameOf} zoom={zoom} />
       {[...layout.cards].map(([id, box]) =>
         shown(id) ? (
           <Card
@@ -280,6 +350,7 @@ function MapCards({ org, layout, visible, selected, edges }: NearProps) {
             y={box.y}
             selected={id === selected}
             dimmed={matches !== null && !matches.has(id)}
+            worst={teams.get(id)?.worst ?? "offline"}
             below={folded.has(id) && childrenOf(tree, id).length > 0 ? (teams.get(id)?.size ?? 1) - 1 : 0}
           />
         ) : null,

@@ -1,10 +1,12 @@
-/** The frame of a team: lead, size and status counts. Collapsing here is for the pointer; keys do it in the outline. */
+/** The frame of a team: lead, size and status counts. Collapsing here, by a click on the title, is for the pointer; keys do it
+ * in the outline. */
 
 import { memo } from "react";
 import { useData } from "../core/app";
 import { Icon } from "../ui/Icon";
 import { AgentStatusGlyph } from "../ui/AgentStatusMark";
-import { STATUS_TEXTS, type Counts } from "../core/state/agentStatus";
+import { STATUS_TEXTS } from "../core/state/agentStatus";
+import type { Team } from "../core/state/teams";
 import css from "./OrgMap.module.css";
 
 interface Props {
@@ -14,20 +16,29 @@ interface Props {
   w: number;
   h: number;
   depth: number;
-  size: number;
-  counts: Counts;
+  /** Height of the title. */
+  title: number;
+  /** The title has room for its text. */
+  titled: boolean;
+  team: Team;
 }
 
-export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, size, counts }: Props) {
+export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, title, titled, team: { size, counts, worst } }: Props) {
   const name = useData((state) => state.workspaces.get(id)?.name);
   return (
     <div className={`${css.frame} ${depth % 2 === 1 ? css.deep : ""}`} style={{ transform: `translate(${x}px, ${y}px)`, width: w, height: h }}>
-      <div className={css.title}>
-        <span className={css.fold} data-fold={id} title="Collapse team" aria-hidden="true">
+      <div className={css.title} data-title style={{ height: title, "--title": `${title}px` } as React.CSSProperties} hidden={!titled}>
+        <span className={css.fold} data-fold={id} title="Collapse team">
           <Icon name="right" size={12} />
+          <span className={css.worst} title={STATUS_TEXTS[worst]}>
+            <AgentStatusGlyph status={worst} />
+          </span>
+          <span className={css.team}>{name}</span>
+          <span className={css.size}>
+            {size}
+            <span className={css.unit}> agents</span>
+          </span>
         </span>
-        <span className={css.team}>{name}</span>
-        <span className={css.size}>{size} agents</span>
         <span className={css.counts}>
           {[...counts].map(([status, count]) => (
             <span key={status} className={css.count} title={`${count} ${STATUS_TEXTS[status]}`}>

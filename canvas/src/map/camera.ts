@@ -21,7 +21,8 @@ export const NEAR_ZOOM = 0.5;
 const SMALLEST_SHOWN = 0.4;
 const SHOWN_ZOOM = 0.75;
 const MARGIN = 24;
-/** Space of the buttons. */
+/** Space of the buttons above and below. */
+const ABOVE = 28;
 const BELOW = 40;
 
 export function zoomAt(camera: Camera, at: { x: number; y: number }, factor: number): Camera {
@@ -38,21 +39,21 @@ export function isSameCamera(one: Camera, other: Camera): boolean {
   return one.x === other.x && one.y === other.y && one.zoom === other.zoom;
 }
 
-/** Show the whole map, scaled to at most `most` and at least `least`; centred, and never above or left of the margin. */
+/** Show the whole map, scaled to at most `most` and at least `least`; centred, and never above or left of the margin and the buttons. */
 export function fit(picture: Size, window: Size, most = 1, least = MIN_ZOOM): Camera {
   if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };
-  const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - BELOW) / picture.h);
+  const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - ABOVE - BELOW) / picture.h);
   const zoom = Math.min(most, Math.max(least, room));
   return {
     x: Math.max(MARGIN, (window.w - picture.w * zoom) / 2),
-    y: Math.max(MARGIN, (window.h - BELOW - picture.h * zoom) / 2),
+    y: Math.max(MARGIN + ABOVE, (window.h + ABOVE - BELOW - picture.h * zoom) / 2),
     zoom,
   };
 }
 
-/** Move just far enough to show the box with some margin, and zoom in until it is readable. */
-export function show(camera: Camera, box: Box, window: Size): Camera {
-  const near = camera.zoom >= SMALLEST_SHOWN ? camera : middle(box, window, SHOWN_ZOOM);
+/** Move just far enough to show the box with some margin, and zoom in until it is readable, unless the zoom is kept. */
+export function show(camera: Camera, box: Box, window: Size, keepZoom = false): Camera {
+  const near = keepZoom || camera.zoom >= SMALLEST_SHOWN ? camera : middle(box, window, SHOWN_ZOOM);
   const [left, top] = [box.x * near.zoom + near.x, box.y * near.zoom + near.y];
   return pan(
     near,

@@ -2,6 +2,7 @@
  * a card too. Touch always pans; touch and keyboard use the menu instead. */
 
 import type { Camera } from "./camera";
+import { isSpaceHeld } from "./gestures";
 import type { Layout } from "./layout";
 import { overlap } from "./pack";
 
@@ -55,7 +56,7 @@ export function dragCards({ element, targetAt, show, drop }: DragOptions): () =>
   const down = (event: PointerEvent): void => {
     const card = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-id]") : null;
     const id = card?.dataset["id"];
-    if (id === undefined || event.button !== 0 || event.pointerType === "touch") return;
+    if (id === undefined || event.button !== 0 || event.pointerType === "touch" || isSpaceHeld(element)) return;
     event.stopPropagation(); // otherwise it would pan the map
     start = { id, at: local(event), pointer: event.pointerId };
   };

@@ -1,12 +1,13 @@
 /** Turn pointer, wheel and key events into camera movements. A press that moves is a drag and never a click. */
 
-import { pan, zoomAt, type Camera } from "./camera";
+import { pan, zoomAt, type Camera, type Size } from "./camera";
 
 const CLICK_SLACK = 4;
 export const KEY_STEP = 64;
 export const ZOOM_STEP = 1.25;
-const WHEEL_SPEED = 0.0016;
-const PINCH_SPEED = 0.012;
+/** A pinch on a trackpad is a wheel of small steps with Ctrl; a mouse wheel with Ctrl has steps of about 100 pixels. */
+const ZOOM_SPEED = 0.008;
+const MAX_WHEEL_STEP = 40;
 const LINE_PIXELS = 16;
 
 interface Stage {
@@ -14,6 +15,7 @@ interface Stage {
   change: (move: (camera: Camera) => Camera) => void;
   fit: () => void;
   middle: () => { x: number; y: number };
+  size: () => Size;
 }
 
 export function listen(stage: Stage): () => void {
@@ -21,11 +23,9 @@ export function listen(stage: Stage): () => void {
   const { element } = stage;
   const onWheel = (event: WheelEvent): void => {
     event.preventDefault();
-    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PIXELS : 1;
-    const speed = event.ctrlKey ? PINCH_SPEED : WHEEL_SPEED;
-    const at = tracker.local(event);
-    stage.change((camera) => zoomAt(camera, at, Math.exp(-event.deltaY * lines * speed)));
+    stage.change(onWheelTurned(event, tracker.local(event), stage.size()));
   };
+  const space = holdSpace(element);
   const onKey = (event: KeyboardEvent): void => {
     if (event.target !== element || event.ctrlKey || event.metaKey || event.altKey) return;
     if (!onKeyDown(stage, event.key)) return;
@@ -40,6 +40,7 @@ export function listen(stage: Stage): () => void {
   element.addEventListener("pointercancel", tracker.up);
   element.addEventListener("click", tracker.click, { capture: true });
   return () => {
+    space();
     element.removeEventListener("wheel", onWheel);
     element.removeEventListener("keydown", onKey);
     element.removeEventListener("pointerdown", tracker.down);
@@ -49,6 +50,51 @@ export function listen(stage: Stage): () => void {
     element.removeEventListener("click", tracker.click, { capture: true });
   };
 }
+
+type Wheel = Pick<WheelEvent, "deltaX" | "deltaY" | "deltaMode" | "ctrlKey" | "metaKey" | "shiftKey">;
+
+/** A wheel or two fingers on a trackpad pan; with Ctrl or Cmd, and in a pinch, they zoom. Shift turns a wheel sideways. */
+export function onWheelTurned(event: Wheel, at: { x: number; y: number }, window: Size): (camera: Camera) => Camera {
+  const unit = event.deltaMode === 1 ? { w: LINE_PIXELS, h: LINE_PIXELS } : event.deltaMode === 2 ? window : { w: 1, h: 1 };
+  const [dx, dy] = [event.deltaX * unit.w, event.deltaY * unit.h];
+  if (event.ctrlKey || event.metaKey) {
+    const step = Math.max(-MAX_WHEEL_STEP, Math.min(MAX_WHEEL_STEP, dy));
+    return (camera) => zoomAt(camera, at, Math.exp(-step * ZOOM_SPEED));
+  }
+  // Some browsers turn it themselves.
+  const isTurned = event.shiftKey && dx === 0;
+  return (camera) => (isTurned ? pan(camera, -dy, 0) : pan(camera, -dx, -dy));
+}
+
+/** While the space bar is held, a drag pans wherever it begins. In fields and on buttons it keeps its meaning. */
+function holdSpace(element: HTMLElement): () => void {
+  const hold = (event: KeyboardEvent): void => {
+    const target = event.target instanceof Element ? event.target : null;
+    if (event.key !== " " || !(target === document.body || (target !== null && element.contains(target)))) return;
+    event.preventDefault(); // neither scrolls nor clicks the card that has the focus
+    element.setAttribute(HELD, "");
+  };
+  const release = (event: Event): void => {
+    if (event instanceof KeyboardEvent && event.key !== " ") return;
+    if (element.hasAttribute(HELD)) event.preventDefault();
+    element.removeAttribute(HELD);
+  };
+  window.addEventListener("keydown", hold);
+  window.addEventListener("keyup", release);
+  window.addEventListener("blur", release);
+  return () => {
+    window.removeEventListener("keydown", hold);
+    window.removeEventListener("keyup", release);
+    window.removeEventListener("blur", release);
+  };
+}
+
+/** Whether a drag pans whatever is under the pointer. */
+export function isSpaceHeld(element: HTMLElement): boolean {
+  return element.hasAttribute(HELD);
+}
+
+const HELD = "data-space";
 
 function onKeyDown({ change, fit, middle }: Stage, key: string): boolean {
   switch (key) {

@@ -3,7 +3,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { OrgNode } from "../core/state/model";
 import { buildTree, childrenOf, type Tree } from "../core/state/tree";
-import { layOut, type Layout } from "./layout";
+import { fit } from "./camera";
+import { isTitled } from "./detail";
+import { layOut, OUTSIDE, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
 const NOBODY: ReadonlySet<string> = new Set();
@@ -29,22 +31,23 @@ function boxesIn(tree: Tree, layout: Layout, holder: string): [string, Box][] {
 function expectSound(tree: Tree, layout: Layout): void {
   for (const [id, frame] of layout.frames) {
     const inside = boxesIn(tree, layout, id);
+    const { gap, title } = frame;
     for (const [name, box] of inside) {
-      expect(box.x >= frame.x && box.y >= frame.y, `${name} in ${id}`).toBe(true);
-      expect(box.x + box.w <= frame.x + frame.w && box.y + box.h <= frame.y + frame.h, `${name} in ${id}`).toBe(true);
+      expect(box.x >= frame.x + gap && box.y >= frame.y + title + gap, `${name} in ${id}`).toBe(true);
+      expect(box.x + box.w <= frame.x + frame.w - gap && box.y + box.h <= frame.y + frame.h - gap, `${name} in ${id}`).toBe(true);
     }
-    expectApart(inside);
+    expectApart(inside, gap);
   }
-  expectApart(tree.roots.map((id) => [id, (layout.frames.get(id) ?? layout.cards.get(id)) as Box]));
+  expectApart(tree.roots.map((id) => [id, (layout.frames.get(id) ?? layout.cards.get(id)) as Box]), layout.spacings.get(OUTSIDE)?.gap ?? 0);
 }
 
-function expectApart(boxes: readonly (readonly [string, Box])[]): void {
+function expectApart(boxes: readonly (readonly [string, Box])[], gap: number): void {
   boxes.forEach(([name, box], at) => {
-    for (const [other, beside] of boxes.slice(at + 1)) expect(overlap(box, beside), `${name} on ${other}`).toBe(false);
+    for (const [other, beside] of boxes.slice(at + 1)) expect(overlap(box, beside, gap), `${name} on ${other}`).toBe(false);
   });
 }
 
-test("boxes never overlap and children stand inside the frame of their team", () => {
+test("boxes are a gutter apart, and children are inside the frame of their team below its title", () => {
   fc.assert(
     fc.property(parents, (all) => {
       const tree = buildTree(organisation(all));
@@ -173,4 +176,34 @@ test("a large organisation is laid out at once", () => {
   // The budget is 150 ms on an idle machine; this bound only finds quadratic cost.
   expect(performance.now() - start).toBeLessThan(1_500);
   expect(layout.cards.size).toBe(10_000);
+});
+
+const WINDOW = { w: 1_084, h: 800 };
+const departments = (count: number, size: number) => Array.from({ length: count * size + 1 }, (_, at) => (at === 0 ? -1 : at <= count ? 0 : ((at - 1) % count) + 1));
+const branching = (count: number, by: number) => Array.from({ length: count }, (_, at) => Math.floor((at - 1) / by));
+
+test.each([
+  ["12 agents", branching(12, 3)],
+  ["10 teams of 20", departments(10, 20)],
+  ["50 teams of 40", departments(50, 40)],
+  ["2,000 in teams of 6", branching(2_000, 6)],
+  ["100 teams of 100", departments(100, 100)],
+  ["10,000 in teams of 6", branching(10_000, 6)],
+])("with %s in view, the names of the two outermost levels can be read, and gutters can be used", (_, parents) => {
+  const layout = layOut(buildTree(organisation(parents)), NOBODY, null);
+  const { zoom } = fit(layout, WINDOW);
+  const outer = [...layout.frames.values()].filter(({ depth }) => depth <= 1);
+  expect(outer.length).toBeGreaterThan(2);
+  const titled = outer.filter((frame) => isTitled(frame, zoom)).length;
+  if (process.env["SHOW_TIMES"]) console.log(`${parents.length}: zoom ${zoom}, ${titled} of ${outer.length}, title ${(outer[1]?.title ?? 0) * zoom}, gap ${(outer[0]?.gap ?? 0) * zoom} px, ${layout.w} x ${layout.h}`);
+  expect(titled / outer.length).toBeGreaterThan(0.9);
+});
+
+test("a frame whose organisation grows fourfold gets a larger title and wider gutters, and until then keeps its own", () => {
+  const before = layOut(buildTree(organisation(departments(10, 10))), NOBODY, null);
+  const more = layOut(buildTree(organisation(departments(10, 15))), NOBODY, before);
+  expect(more.spacings.get("n0")).toEqual(before.spacings.get("n0"));
+  const many = layOut(buildTree(organisation(departments(10, 150))), NOBODY, more);
+  expect(many.spacings.get("n0")?.gap).toBeGreaterThan(2 * (before.spacings.get("n0")?.gap ?? 0));
+  expectSound(buildTree(organisation(departments(10, 150))), many);
 });

@@ -4,15 +4,15 @@
 import type { AgentStatus } from "../core/state/agentStatus";
 import type { Team } from "../core/state/teams";
 import { view, type Camera, type Size } from "./camera";
-import { DASHES, headOf, type Edge, type EdgeState } from "./edges";
-import { HEAD, type Frame, type Layout } from "./layout";
+import { isTitled, NAME_ZOOM, TEXT_PIXELS, titlePixels } from "./detail";
+import { countOf, DASHES, headOf, type Edge, type EdgeState } from "./edges";
+import type { Frame, Layout } from "./layout";
 import { overlap, type Box } from "./pack";
+import { rounded as roundedLine, type Point } from "./routes";
+import { shortened } from "./shortened";
 
 /** Below this zoom teams are single blocks; cards would be dots. */
 const FAR_ZOOM = 0.06;
-/** From this zoom on the name of a card is readable. */
-const NAME_ZOOM = 0.28;
-const TITLE_ZOOM = 0.12;
 
 export interface Palette {
   page: string;
@@ -33,6 +33,7 @@ export interface Painted {
   name: (id: string) => string;
   statusOf: (id: string) => AgentStatus;
   edges: readonly Edge[];
+  folded: ReadonlySet<string>;
   selected: string | null;
   matches: ReadonlySet<string> | null;
 }
@@ -88,29 +89,64 @@ export function paint(ctx: CanvasRenderingContext2D, what: Painted, camera: Came
       if (overlap(box, seen)) paintCard(ctx, what, id, onScreen(box), camera.zoom, palette);
     }
   }
-  for (const edge of what.edges) paintEdge(ctx, edge, camera, palette);
+  for (const edge of what.edges) if (overlap(edge.extent, seen)) paintEdge(ctx, edge, camera, palette);
+  paintCounts(ctx, what.edges, seen, camera, palette);
 }
 
-/** Line width in window pixels, whatever the zoom. */
+/** Line width in window pixels, at most half of what the gutter has. */
 function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, palette: Palette): void {
-  const onScreen = ({ x, y }: Edge["from"]): Edge["from"] => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
-  const [from, to] = [onScreen(edge.from), onScreen(edge.to)];
-  const [tip, left, right] = headOf({ from, to }, 7);
+  const onScreen = ({ x, y }: Point): Point => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
+  const points = edge.points.map(onScreen);
+  const room = edge.narrowest * camera.zoom;
+  const width = Math.min(4, 1 + Math.log2(edge.count) / 2, Math.max(1, room / 3));
+  const dashes = room < MIN_DASHED ? [] : [...DASHES[edge.state]];
+  ctx.lineJoin = "round";
   ctx.strokeStyle = palette.status[EDGE_COLOURS[edge.state]];
   ctx.fillStyle = ctx.strokeStyle;
-  ctx.lineWidth = Math.min(4, 1 + Math.log2(edge.count));
-  ctx.setLineDash([...DASHES[edge.state]]);
+  ctx.lineWidth = width;
+  ctx.setLineDash(dashes);
   ctx.beginPath();
-  ctx.moveTo(from.x, from.y);
-  ctx.lineTo(to.x, to.y);
+  for (const { around, to } of roundedLine(points, CORNER * camera.zoom)) {
+    if (around) ctx.quadraticCurveTo(around.x, around.y, to.x, to.y);
+    else ctx.lineTo(to.x, to.y);
+  }
   ctx.stroke();
   ctx.setLineDash([]);
+  const [tip, left, right] = headOf(points, Math.min(8, Math.max(4, room * 0.6)));
   ctx.beginPath();
   ctx.moveTo(tip.x, tip.y);
   ctx.lineTo(left.x, left.y);
   ctx.lineTo(right.x, right.y);
   ctx.fill();
 }
+
+/** The counts of lines between teams, where the gutter has room for them. */
+function paintCounts(ctx: CanvasRenderingContext2D, edges: readonly Edge[], seen: Box, camera: Camera, palette: Palette): void {
+  const taken: Point[] = [];
+  ctx.font = `600 ${TEXT_PIXELS}px ${palette.font}`;
+  ctx.textBaseline = "middle";
+  ctx.textAlign = "center";
+  ctx.lineWidth = 3;
+  ctx.lineJoin = "round";
+  ctx.strokeStyle = palette.page;
+  for (const edge of edges) {
+    const text = countOf(edge);
+    if (text === "" || edge.room.height * camera.zoom < COUNT_ROOM || !overlap(edge.extent, seen)) continue;
+    const at = { x: edge.room.x * camera.zoom + camera.x, y: edge.room.y * camera.zoom + camera.y };
+    if (edge.room.length * camera.zoom < 2 * TEXT_PIXELS) continue;
+    if (taken.some((other) => Math.abs(other.x - at.x) < 2 * TEXT_PIXELS && Math.abs(other.y - at.y) < TEXT_PIXELS)) continue;
+    taken.push(at);
+    ctx.fillStyle = palette.status[EDGE_COLOURS[edge.state]];
+    ctx.strokeText(text, at.x, at.y);
+    ctx.fillText(text, at.x, at.y);
+  }
+  ctx.textAlign = "start";
+}
+
+const CORNER = 8;
+/** Dashes of narrower lines run together. */
+const MIN_DASHED = 3;
+const COUNT_ROOM = 9;
 
 /** Edges use the colours of the matching agent status. */
 const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed", message: "offline" };
@@ -123,15 +159,25 @@ function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, fr
   ctx.fill();
   ctx.stroke();
   const team = what.teams.get(id);
-  if (zoom < TITLE_ZOOM) {
+  if (!isTitled(frame, zoom)) {
     if (team && zoom < FAR_ZOOM && box.w > 6) bar(ctx, box, palette.status[team.worst]);
     return;
   }
-  ctx.fillStyle = palette.muted;
-  ctx.font = `600 ${Math.max(10, 13 * zoom)}px ${palette.font}`;
+  const size = titlePixels(frame.title, zoom);
+  const [middle, inset] = [box.y + (frame.title * zoom) / 2, Math.max(5, 10 * zoom)];
+  if (team) glyph(ctx, team.worst, box.x + inset + size * 0.45, middle, size * 0.9, palette);
+  const count = team ? String(team.size) : "";
+  const left = box.x + inset + size * 1.25;
   ctx.textBaseline = "middle";
-  const title = team ? `${what.name(id)} · ${team.size}` : what.name(id);
-  ctx.fillText(title, box.x + 14 * zoom, box.y + (HEAD / 2) * zoom, Math.max(0, box.w - 28 * zoom));
+  ctx.font = `600 ${size}px ${palette.font}`;
+  const countWidth = ctx.measureText(count).width + size * 0.5;
+  const name = shortened(ctx, what.name(id), box.x + box.w - inset - left - countWidth);
+  ctx.fillStyle = palette.text;
+  ctx.fillText(name, left, middle);
+  const end = left + (name === "" ? 0 : ctx.measureText(name).width + size * 0.5);
+  ctx.fillStyle = palette.muted;
+  ctx.font = `${size}px ${palette.font}`;
+  if (end + countWidth <= box.x + box.w) ctx.fillText(count, end, middle);
 }
 
 /** The worst status of a team as the border of its block. */
@@ -160,17 +206,38 @@ function paintCard(ctx: CanvasRenderingContext2D, what: Painted, id: string, box
   rounded(ctx, box, 10 * zoom);
   ctx.fill();
   ctx.stroke();
-  const size = Math.max(5, 12 * zoom);
+  const isTeam = what.folded.has(id) && what.teams.has(id);
+  if (isTeam) paintStack(ctx, box, zoom, palette);
+  const middle = box.y + box.h / 2;
   if (zoom >= NAME_ZOOM) {
-    ctx.fillStyle = palette.text;
-    ctx.font = `600 ${13 * zoom}px ${palette.font}`;
+    const inset = 10 * zoom;
+    glyph(ctx, status, box.x + inset + TEXT_PIXELS / 2, middle, TEXT_PIXELS, palette);
+    const left = box.x + inset + 1.4 * TEXT_PIXELS;
+    ctx.font = `600 ${TEXT_PIXELS}px ${palette.font}`;
     ctx.textBaseline = "middle";
-    ctx.fillText(what.name(id), box.x + 12 * zoom, box.y + 24 * zoom, Math.max(0, box.w - 24 * zoom));
-    glyph(ctx, status, box.x + 18 * zoom, box.y + 56 * zoom, size, palette);
+    const below = isTeam ? `+${(what.teams.get(id)?.size ?? 1) - 1}` : "";
+    const right = box.x + box.w - inset - (below === "" ? 0 : ctx.measureText(below).width + 4);
+    ctx.fillStyle = palette.text;
+    ctx.fillText(shortened(ctx, what.name(id), right - left), left, middle);
+    ctx.fillStyle = palette.status[what.teams.get(id)?.worst ?? status];
+    if (below !== "") ctx.fillText(below, right + 4, middle);
   } else {
-    glyph(ctx, status, box.x + box.w / 2, box.y + box.h / 2, Math.max(size, box.h * 0.55), palette);
+    const shown = isTeam ? (what.teams.get(id)?.worst ?? status) : status;
+    glyph(ctx, shown, box.x + box.w / 2, middle, Math.max(5, box.h * 0.55), palette);
   }
   ctx.globalAlpha = 1;
+}
+
+/** The card of a collapsed team has another one behind it. */
+function paintStack(ctx: CanvasRenderingContext2D, box: Box, zoom: number, palette: Palette): void {
+  const aside = Math.max(2, 4 * zoom);
+  ctx.strokeStyle = palette.line;
+  ctx.lineWidth = Math.max(1, 2 * zoom);
+  ctx.beginPath();
+  ctx.moveTo(box.x + box.w + aside, box.y + aside * 2);
+  ctx.lineTo(box.x + box.w + aside, box.y + box.h + aside);
+  ctx.lineTo(box.x + aside * 2, box.y + box.h + aside);
+  ctx.stroke();
 }
 
 function isDimmed(what: Painted, id: string): boolean {

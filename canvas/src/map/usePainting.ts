@@ -71,13 +71,14 @@ export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): 
 }
 
 function usePainted({ org, layout, selected, edges }: Shown): Painted {
-  const { workspaces, pendingApprovals, teams, matches } = org;
+  const { workspaces, pendingApprovals, teams, folded, matches } = org;
   return useMemo(() => {
     const at = (id: string) => workspaces.get(id);
     return {
       layout,
       teams,
       edges: edges.shown,
+      folded,
       selected,
       matches,
       name: (id) => at(id)?.name ?? "",
@@ -86,7 +87,7 @@ function usePainted({ org, layout, selected, edges }: Shown): Painted {
         return workspace ? shownStatus(workspace, pendingApprovals.get(id)) : "offline";
       },
     };
-  }, [layout, teams, matches, selected, edges, workspaces, pendingApprovals]);
+  }, [layout, teams, folded, matches, selected, edges, workspaces, pendingApprovals]);
 }
 
 function resize(element: HTMLCanvasElement, size: Size, scale: number): void {

@@ -41,13 +41,6 @@ function seenCards(layout: Layout, camera: Camera, window: Size, margin: number)
   return found;
 }
 
-/** The painted card at a point of the window. */
-export function cardAt(layout: Layout, camera: Camera, point: { x: number; y: number }): string | null {
-  const spot = { x: (point.x - camera.x) / camera.zoom, y: (point.y - camera.y) / camera.zoom, w: 0, h: 0 };
-  for (const [id, box] of layout.cards) if (overlap(spot, box)) return id;
-  return null;
-}
-
 /** The browser's text size relative to the default; cards start scaled by it. */
 export function textScale(): number {
   return (Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) / 16;

@@ -15,6 +15,7 @@ const PATHS = {
   plus: "M10 4v12M4 10h12",
   minus: "M4 10h12",
   fit: "M3.5 7.5v-4h4M12.5 3.5h4v4M16.5 12.5v4h-4M7.5 16.5h-4v-4",
+  overview: "M2.5 4.5h15v11h-15zM9.5 9.5h5v3.5h-5z",
   tidy: "M3.5 3.5h5v5h-5zM11.5 3.5h5v5h-5zM3.5 11.5h5v5h-5zM11.5 11.5h5v5h-5z",
   wider: "M8 5l-5 5 5 5M12 5l5 5-5 5M3 10h14",
   down: "M10 4v11M5 10.5l5 5 5-5",

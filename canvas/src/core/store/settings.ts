@@ -15,9 +15,11 @@ export interface Settings {
   cannotNotify: boolean;
   /** Play a sound. */
   sound: boolean;
+  /** Show the minimap while not all of the map is in view. */
+  miniMap: boolean;
 }
 
-const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false };
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true };
 const KEY = "molecule.settings";
 
 export interface SettingsStore extends Store<Settings> {
@@ -53,5 +55,6 @@ function parse(stored: string | null): Settings {
     notify: value.notify === true,
     cannotNotify: value.cannotNotify === true,
     sound: value.sound === true,
+    miniMap: value.miniMap !== false,
   };
 }

@@ -5,7 +5,8 @@ import { useApp, useData } from "../../core/app";
 import { lazyPart } from "../../ui/lazyPart";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
-import { OrgMap } from "../../map/OrgMap";
+import type { Link } from "../../map/edges";
+import { placeOfLink } from "../../map/follow";
 import { ancestorsOf } from "../../core/state/tree";
 import { Inspector } from "./Inspector";
 import css from "./OrgView.module.css";
@@ -13,6 +14,11 @@ import { Outline } from "./Outline";
 import { useOrg, type Org } from "./useOrg";
 
 const FirstRun = lazyPart(() => import("../connect/FirstRun").then((found) => found.FirstRun));
+
+// Wide pages open with the map: it is requested together with the data.
+const loadMap = () => import("../../map/OrgMap").then((found) => found.OrgMap);
+if (window.matchMedia?.(NARROW).matches === false) void loadMap().catch(() => undefined);
+const OrgMap = lazyPart(loadMap);
 
 const MoveDialog = lazyPart(() => import("./MoveDialog").then((found) => found.MoveDialog));
 
@@ -42,6 +48,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
     },
     [router],
   );
+  const follow = useCallback((link: Link) => router.go(placeOfLink(link, latest.current)), [router]);
   const close = useCallback(() => {
     router.go({ ...latest.current, panel: null });
     const back = opener.current;
@@ -65,7 +72,9 @@ export function OrgView({ place }: { place: OrgPlace }) {
       )}
       {!narrow && (
         <div className={css.scene}>
-          <OrgMap org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} />
+          <Suspense>
+            <OrgMap org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} onFollow={follow} />
+          </Suspense>
           <Suspense>{dropped !== null && <Dropped {...dropped} onClose={() => setDropped(null)} />}</Suspense>
         </div>
       )}
