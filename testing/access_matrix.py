@@ -240,6 +240,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/admin/delegations/stats"): Rule({"admin"}),
     ("GET", "/orgs/{org_id}/delegations"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/search"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/activity"): Rule(EVERYBODY, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/activity/histogram"): Rule(EVERYBODY, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/activity/export"): Rule(EVERYBODY, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/untaken"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
@@ -270,7 +273,7 @@ RULES |= {
     (method, "/workspaces/{id}/mcp"): Rule({"workspace"}, "own", VIEWER, "path") for method in ("POST", "GET", "DELETE")
 }
 # Their answer goes on, and takes the connection with it.
-ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
+ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream", "/orgs/{org_id}/activity/export"}
 OWN_PAGE = {"X-Molecule-Client": "test"}
 # What each credential finds at each target, beyond the rules: the relations of the cast.
 MAY_TALK = {("own", "own"), ("peer", "own"), ("foreign", "foreign")}
@@ -328,6 +331,8 @@ def _expected_of_a_workspace(probe: Probe) -> tuple[int, str] | None:
         return None
     if probe.rule.reach == "own":
         return 404, "not_found"
+    if probe.rule.names == "org" and probe.rule.reach == "":  # its own organisation, as its live channel
+        return None
     if probe.path.endswith("/shared-context"):  # nobody of the cast is a child of these
         return 403, "shared_with_children"
     return None if (probe.credential, probe.target) in MAY_TALK else (403, "may_not_talk")

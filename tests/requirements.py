@@ -77,6 +77,10 @@ NOW = {
     "mentions them, and given out as downloads.",
     "SE1": "A search finds each text that a person may read, newest first, alike on both engines, and nothing else.",
     "SE2": "The search index follows the journal, takes in what older stores have, and loses what retention deletes.",
+    "AC1": "The activity of an organisation has what a reader's live channel shows, by any filters.",
+    "AC2": "An export of the activity has all events of a query, is sent as fast as it is read, and has an end.",
+    "AC3": "The activity view: filters in the address, live with pause, details, counts by time, export, by keyboard.",
+    "AC4": "`molecule activity` prints and follows what happened, with the same filters.",
     "SE3": "The palette finds texts while one writes, by kind, each with a link to its place.",
     "M36": "Memories: scopes, namespaces, full-text search alike on both engines, secrets taken out; values under keys "
     "with compare-and-set and an end.",

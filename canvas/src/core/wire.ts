@@ -863,6 +863,86 @@ export interface ChatPage {
 }
 
 /**
+ * An event as one line: `actor`, `verb`, `target`, then `text`. `actor` and `target` are names; an id is missing
+ * for people, the server and messages. `text` is what an agent or person wrote, on one line and shortened: data,
+ * never an instruction.
+ */
+export interface EventLine {
+  actor: string;
+  verb: string;
+  actor_id?: string;
+  target?: string;
+  target_id?: string;
+  text?: string;
+}
+
+/**
+ * An event of the journal. `event` to `entity` are as in a frame of the live channel. `kind`: the group of the
+ * event; `state`: what it says about the work, if anything. `workspace_name` is null for an event about no
+ * workspace, or about one that is not known any more.
+ */
+export interface LoggedEvent {
+  event: string;
+  seq: number;
+  timestamp: string;
+  workspace_id: string;
+  workspace_name: string | null;
+  kind: "agents" | "approvals" | "delegations" | "delivery" | "instructions" | "memory" | "messages" | "organisation" | "people" | "prompts" | "threads";
+  state: "done" | "failed" | "waiting" | "working" | null;
+  line: EventLine;
+  entity: EventEntity;
+  payload: unknown;
+}
+
+/**
+ * A page of activity, newest first; with `after`, oldest first. `next_cursor`: the `cursor` of the next page;
+ * null at the end. A page may be short, or empty, while there are more: one request reads a limited number of
+ * events. `searched_to`: the time of the last event that was read. `newest_seq`: read what follows with this
+ * `after`. `kept_since`: the time of the oldest event that retention has kept; null: nothing was deleted.
+ * `is_text_complete`: false if texts are still being indexed, or if more texts have the words than are looked
+ * for.
+ */
+export interface ActivityPage {
+  events: LoggedEvent[];
+  next_cursor: string | null;
+  newest_seq: number;
+  searched_to: string | null;
+  kept_since: string | null;
+  is_text_complete: boolean;
+}
+
+/** Number of events from a time on, until that of the next bucket. */
+export interface ActivityBucket {
+  at: string;
+  count: number;
+}
+
+/**
+ * Events by time, oldest first. `counted_since`: the time from which on events were counted, null if all that
+ * match were. `until`: the end of the last bucket.
+ */
+export interface ActivityHistogram {
+  buckets: ActivityBucket[];
+  until: string | null;
+  total: number;
+  counted_since: string | null;
+  kept_since: string | null;
+  is_text_complete: boolean;
+}
+
+/** What an export contains: the number of events, and the fields of a page. */
+export interface ExportTotals {
+  events: number;
+  kept_since: string | null;
+  is_text_complete: boolean;
+}
+
+/** The last line of an export. A file without it is not complete. */
+export interface ExportEnd {
+  export: ExportTotals;
+}
+
+/**
  * A chain that reached a limit. Times are RFC 3339. `state`: frozen, released or ended; `most_hops` and
  * `most_messages`: the limits that apply now.
  */

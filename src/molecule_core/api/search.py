@@ -123,13 +123,18 @@ class SearchRoutes:
         return None if workspace is None else workspace.name
 
 
+def readable_kinds(role: Role) -> tuple[SearchKind, ...]:
+    """Return the kinds that a role may search."""
+    return tuple(each for each in SearchKind if role_includes(role, _ROLES.get(each, Role.VIEWER)))
+
+
 def _read_kinds(request: Request, text: str) -> tuple[SearchKind, ...]:
     """Return the kinds to search: those that are named, or all that the caller may read.
 
     Raises InvalidField, and InsufficientRole for a named kind that the caller may not read."""
     role = request.caller.role
     if not text:
-        return tuple(each for each in SearchKind if role_includes(role, _ROLES.get(each, Role.VIEWER)))
+        return readable_kinds(role)
     names = list(SearchKind)
     found = dict.fromkeys(text.split(","))
     for each in found:

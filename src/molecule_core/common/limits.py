@@ -282,6 +282,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     search_reads: Annotated[
         Count, Meta(description="pages of candidates that one search reads, if many of them do not match")
     ] = 8
+    activity_events: Annotated[Count, Meta(description="events in one page of an organisation's activity")] = 200
+    activity_scan_events: Annotated[
+        Count,
+        Meta(description="events that one request for activity, or for its histogram, reads to find those that match"),
+    ] = 20_000
+    activity_text_matches: Annotated[
+        Count, Meta(description="texts with the words of a search whose events one request for activity looks for")
+    ] = 1000
+    activity_exports: Annotated[
+        Count, Meta(description="exports of activity at the same time in one process, then 429")
+    ] = 4
     vendor_limit_hours: Annotated[
         Count,
         Meta(description="hours that a vendor's limit may keep a workspace from working; a longer one is shortened"),

@@ -17,7 +17,14 @@ from molecule_core.common.clock import Clock, yield_to_others
 from molecule_core.common.errors import ServerBusy, StoreUnavailable
 from molecule_core.common.limits import Limits
 from molecule_core.org.reader import OrgReader
-from molecule_core.search.model import BackfillPosition, IndexPosition, SearchKind, SourceDocument, SourceRef
+from molecule_core.search.model import (
+    BackfillPosition,
+    IndexPosition,
+    SearchKind,
+    SourceDocument,
+    SourceRef,
+    ref_of_event,
+)
 from molecule_core.search.source_reader import SourceReader
 from molecule_core.search.writer import NOT_INDEXED, SearchIndexWriter
 from molecule_core.store.database import Row, Store
@@ -43,12 +50,6 @@ _SWEEP_SECONDS = 60.0
 _ORGS_AT_ONCE = 100
 # Organisations with many empty workspaces: as many reads as a piece of rows takes.
 _MAX_EMPTY_READS = 64
-_KIND_BY_ENTITY = {
-    "activity": SearchKind.MESSAGE,
-    "delegation": SearchKind.DELEGATION,
-    "memory": SearchKind.MEMORY,
-}
-_THREAD_ITEM = "THREAD_ITEM"
 _START = msgspec.json.encode(BackfillPosition()).decode()
 _MESSAGES, _DELEGATIONS, _MEMORIES, _THREADS, _NO_STAGE = range(5)
 _STAGES = {
@@ -157,7 +158,7 @@ class SearchIndexer:
         if events:
             reached, refs = position.seq, dict[SourceRef, int]()
             for seq, entity_kind, entity_id, rev, name in events:
-                ref = _ref_of_event(entity_kind, entity_id, rev, name)
+                ref = ref_of_event(entity_kind, entity_id, rev, name)
                 if ref is not None and ref not in refs:
                     if len(refs) == _PIECE_DOCUMENTS:
                         break
@@ -268,11 +269,3 @@ class _BackfillRows(NamedTuple):
     refs: list[SourceRef]
     places: list[BackfillPosition]
     end: BackfillPosition
-
-
-def _ref_of_event(entity_kind: str, entity_id: str, rev: int, name: str) -> SourceRef | None:
-    """Return the row whose text an event may have changed."""
-    if name == _THREAD_ITEM:
-        return SourceRef(SearchKind.THREAD, entity_id, rev)
-    kind = _KIND_BY_ENTITY.get(entity_kind)
-    return None if kind is None else SourceRef(kind, entity_id)

@@ -25,6 +25,22 @@ class SourceRef(NamedTuple):
     ordinal: int = 0
 
 
+_KIND_BY_ENTITY = {
+    "activity": SearchKind.MESSAGE,
+    "delegation": SearchKind.DELEGATION,
+    "memory": SearchKind.MEMORY,
+}
+_THREAD_ITEM = "THREAD_ITEM"
+
+
+def ref_of_event(entity_kind: str, entity_id: str, rev: int, name: str) -> SourceRef | None:
+    """Return the row whose text an event may have changed."""
+    if name == _THREAD_ITEM:
+        return SourceRef(SearchKind.THREAD, entity_id, rev)
+    kind = _KIND_BY_ENTITY.get(entity_kind)
+    return None if kind is None else SourceRef(kind, entity_id)
+
+
 class SourceDocument(Struct, frozen=True, kw_only=True):
     """The text of a row, and what a link to it needs. Time in microseconds.
 
@@ -106,6 +122,16 @@ class SearchPage(NamedTuple):
 
     hits: list[SearchHit]
     next_before: int | None
+    is_complete: bool
+
+
+class FoundRefs(NamedTuple):
+    """Rows that match a search. `oldest_at`: the time of the oldest one that was looked at (microseconds).
+
+    `is_complete`: these are all, and all rows from before the index are indexed."""
+
+    refs: frozenset[SourceRef]
+    oldest_at: int
     is_complete: bool
 
 

@@ -3,12 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
+from molecule_core.common.clock import yield_to_others
 from molecule_core.common.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.search import rules
-from molecule_core.search.model import SearchHit, SearchKind, SearchPage, SearchRequest, SourceDocument, SourceRef
+from molecule_core.search.model import (
+    FoundRefs,
+    SearchHit,
+    SearchKind,
+    SearchPage,
+    SearchRequest,
+    SourceDocument,
+    SourceRef,
+)
 from molecule_core.search.source_reader import SourceReader
 from molecule_core.store.database import Store
+
+# As many texts as may be read between two iterations of the event loop.
+_ROWS_AT_ONCE = 8
 
 
 class SearchReader:
@@ -42,6 +54,28 @@ class SearchReader:
             if before is None or len(hits) == limit:
                 break
         return SearchPage(hits, before, await self._is_complete(org_id))
+
+    async def find_refs(self, org_id: str, request: SearchRequest, count: int) -> FoundRefs:
+        """Return the newest rows that match, at most `count` candidates, without their texts."""
+        found = await self._find(org_id, request, request.before, count)
+        refs = [ref for _, ref in found]
+        oldest_at = rules.time_of_number(found[-1][0]) if found else 0
+        if request.terms.phrases:
+            refs = list(await self.filter_refs(org_id, request, refs))
+        is_complete = len(found) < count and await self._is_complete(org_id)
+        return FoundRefs(frozenset(refs), oldest_at, is_complete)
+
+    async def filter_refs(self, org_id: str, request: SearchRequest, refs: Sequence[SourceRef]) -> frozenset[SourceRef]:
+        """Return those of some rows that match, read from the rows: also what is not indexed yet."""
+        found: set[SourceRef] = set()
+        most = self._limits.search_text_characters
+        for first in range(0, len(refs), _ROWS_AT_ONCE):
+            some = refs[first : first + _ROWS_AT_ONCE]
+            for ref, document in (await self._sources.load(org_id, some)).items():
+                if self._is_match(document, org_id, request) and rules.has_words(document.text, request.terms, most):
+                    found.add(ref)
+            await yield_to_others()
+        return frozenset(found)
 
     async def _find(
         self, org_id: str, request: SearchRequest, before: int, count: int

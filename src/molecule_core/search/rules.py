@@ -178,6 +178,11 @@ def first_number(at: int) -> int:
     return min(max(at, 0) // 1000 << _NUMBER_BITS, AFTER_NEWEST)
 
 
+def time_of_number(number: int) -> int:
+    """Return the time (microseconds) of documents with about this number."""
+    return (number >> _NUMBER_BITS) * 1000
+
+
 def last_number(at: int) -> int:
     """Return a number above all of documents of this time."""
     return min(first_number(at) + (1 << _MAX_SPREAD_BITS) + (1 << _NUMBER_BITS), AFTER_NEWEST)
@@ -210,6 +215,15 @@ def parse_query(text: str, max_words: int) -> SearchTerms | None:
     return SearchTerms(
         (*dict.fromkeys(each for each in words[:-1] if each != words[-1]), words[-1]), is_prefix, tuple(phrases)
     )
+
+
+def has_words(text: str, terms: SearchTerms, max_characters: int) -> bool:
+    """Return whether a text has all words and phrases of a query, as the index would find it."""
+    found = set(split_terms(text[:max_characters]))
+    is_found = found.issuperset(terms.words[:-1]) and any(
+        each == terms.words[-1] or (terms.is_prefix and each.startswith(terms.words[-1])) for each in found
+    )
+    return is_found and has_phrases(text, terms.phrases, max_characters)
 
 
 def has_phrases(text: str, phrases: Sequence[tuple[str, ...]], max_characters: int) -> bool:

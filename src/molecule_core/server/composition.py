@@ -18,6 +18,7 @@ from molecule_core.api.delegations.delegations import DelegationRoutes, Delegati
 from molecule_core.api.delegations.progress_throttle import ProgressThrottle
 from molecule_core.api.delegations.reports import DelegationReportRoutes
 from molecule_core.api.docs import DocsRoutes
+from molecule_core.api.event_log import EventLogRoutes
 from molecule_core.api.host_context import HostContextReader
 from molecule_core.api.http.connection_registry import ConnectionRegistry
 from molecule_core.api.http.response import Response
@@ -114,6 +115,7 @@ from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, Ret
 from molecule_core.store.timers import TimerWorker
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
+from molecule_core.views.event_log import EventLogReader
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
@@ -482,6 +484,18 @@ class Server:
         )
         yield from LiveRoutes(
             self.live_hub, self._feed, snapshots, self._org, authenticator, rate_limiter, presenter
+        ).routes()
+        event_log = EventLogReader(
+            self.store,
+            self._feed,
+            self.search.reader,
+            self._org,
+            self.wakeups,
+            clock=self.runtime.clock,
+            limits=self.settings.limits,
+        )
+        yield from EventLogRoutes(
+            event_log, self._org, self.live_hub, authenticator, limits=self.settings.limits
         ).routes()
         yield from LiveTurnRoutes(self.live_turns.writer, self.threads.reader, limits=self.settings.limits).routes()
         yield from self._session_routes.routes()

@@ -5,7 +5,7 @@ late. Called by the engines (writes) and `api/live/hub.py` (reads).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -31,6 +31,19 @@ class JournalEntry(Struct, frozen=True):
     rev: int
     at: int
     payload: str | None
+
+
+class EventHead(NamedTuple):
+    """A journal row without its payload."""
+
+    seq: int
+    name: str
+    workspace_id: str
+    audience: str
+    entity_kind: str
+    entity_id: str
+    rev: int
+    at: int
 
 
 def journal_params(org_id: str, seq: int, event: JournalEvent, at: int) -> Params:
@@ -87,6 +100,28 @@ class Journal:
         query = {**audiences, "org_id": org_id, "seq": seq, "upto": upto}
         found: int = (await self._store.rows("count_events_for", query))[0][0]
         return found
+
+    async def heads_before(self, org_id: str, seq: int, count: int) -> list[EventHead]:
+        """Return at most `count` events of one organisation before a number, newest first."""
+        rows = await self._store.rows("event_heads_before", {"org_id": org_id, "seq": seq, "count": count})
+        return [EventHead(*row) for row in rows]
+
+    async def heads_after(self, org_id: str, seq: int, count: int) -> list[EventHead]:
+        """Return at most `count` events of one organisation after a number, oldest first."""
+        rows = await self._store.rows("event_heads_after", {"org_id": org_id, "seq": seq, "count": count})
+        return [EventHead(*row) for row in rows]
+
+    async def load(self, org_id: str, seqs: Sequence[int]) -> list[JournalEntry]:
+        """Return the events with these numbers, in their order, as far as they still exist."""
+        if not seqs:
+            return []
+        found = await self._store.rows_of_each("event_by_number", [{"org_id": org_id, "seq": each} for each in seqs])
+        return [JournalEntry(*rows[0]) for rows in found if rows]
+
+    async def times(self, org_id: str, seqs: Sequence[int]) -> list[int | None]:
+        """Return the time of each event with one of these numbers; None if it does not exist any more."""
+        found = await self._store.rows_of_each("event_time", [{"org_id": org_id, "seq": each} for each in seqs])
+        return [rows[0][0] if rows else None for rows in found]
 
     async def last_seq(self, org_id: str) -> int:
         """Return the highest number in use; 0 for an empty journal."""

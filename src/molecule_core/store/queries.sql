@@ -36,6 +36,25 @@ FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     OR audience = :tree
 ) ORDER BY seq LIMIT :count;
 
+-- name: event_heads_before
+-- the events of an organisation before a number, newest first, without their payloads
+SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at
+FROM events WHERE org_id = :org_id AND seq < :seq ORDER BY seq DESC LIMIT :count;
+
+-- name: event_heads_after
+-- the events of an organisation after a number, in order, without their payloads
+SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at
+FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
+
+-- name: event_by_number
+-- one event of an organisation
+SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
+FROM events WHERE org_id = :org_id AND seq = :seq;
+
+-- name: event_time
+-- the time of one event of an organisation
+SELECT at FROM events WHERE org_id = :org_id AND seq = :seq;
+
 -- name: count_events_for
 -- the number of these events
 SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (

@@ -141,13 +141,13 @@ class Feed:
         """Return at most `count` events after `seq`; for one workspace, none after `upto`."""
         if audience.workspace_id is None:
             entries = await self._journal.read_after(audience.org_id, seq, count)
-            return EventPage(await self._encode_entries(entries), entries[-1].seq if entries else seq)
+            return EventPage(await self.encode_entries(entries), entries[-1].seq if entries else seq)
         end = await self.head(audience.org_id) if upto is None else upto
         entries = await self._journal.read_visible_after(
             audience.org_id, seq, count, upto=end, audiences=audience.audience_params
         )
         return EventPage(
-            await self._encode_entries(entries), entries[-1].seq if len(entries) == count else max(seq, end)
+            await self.encode_entries(entries), entries[-1].seq if len(entries) == count else max(seq, end)
         )
 
     async def count_between(self, audience: Audience, seq: int, upto: int) -> int:
@@ -165,7 +165,7 @@ class Feed:
 
         async def poll() -> Poll[EventPage]:
             entries = self._applied_prefix(await self._journal.read_after(org_id, seq, count))
-            return Poll(EventPage(await self._encode_entries(entries), entries[-1].seq) if entries else None)
+            return Poll(EventPage(await self.encode_entries(entries), entries[-1].seq) if entries else None)
 
         found = await self._wakeups.wait_until(org_key(org_id), poll, _MAX_WAIT_SECONDS)
         return found or EventPage([], seq)
@@ -208,7 +208,8 @@ class Feed:
         """Return the latest progress of all delegations with a report since a time."""
         return [_progress_event(each) for each in await self._delegations.progress_since(org_id, since)]
 
-    async def _encode_entries(self, entries: Sequence[JournalEntry]) -> list[EncodedEvent]:
+    async def encode_entries(self, entries: Sequence[JournalEntry]) -> list[EncodedEvent]:
+        """Encode events with their payloads, as live channels send them."""
         live_payload = await self._messages.live_payloads(
             [entry.entity_id for entry in entries if entry.payload is None]
         )

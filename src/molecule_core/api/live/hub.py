@@ -16,7 +16,7 @@ from typing import Any
 
 from molecule_core.access.model import CredentialKind
 from molecule_core.api.live.credential_channels import CredentialChannels
-from molecule_core.api.live.subscribers import AuthorizedChannel, LiveSubscriber, SharedFrames, audience_of
+from molecule_core.api.live.subscribers import AuthorizedChannel, LiveSubscriber, SharedFrames
 from molecule_core.api.live.transient_events import TransientEvents, clock_sleep
 from molecule_core.api.live.turn_publisher import TurnPublisher
 from molecule_core.common.clock import Clock, to_rfc3339, yield_to_others
@@ -140,7 +140,7 @@ class LiveHub:
         elif after == head:
             subscriber.send_frame(CurrentFrame(after), after)
         else:
-            count = await self._feed.count_between(audience_of(self._org, subscriber), after, head)
+            count = await self._feed.count_between(subscriber.audience(self._org), after, head)
             subscriber.send_frame(ResumedFrame(after, head, count), after)
         await self._start_from(subscriber, after)  # control: catch-up-cursor
 
@@ -357,7 +357,7 @@ class _OrgChannel:
             await self._wait_for_room(subscriber)
             async with subscriber.siblings.page_reads:
                 page = await self._feed.read_after(
-                    audience_of(self._org, subscriber), subscriber.cursor, count, self._sent_upto
+                    subscriber.audience(self._org), subscriber.cursor, count, self._sent_upto
                 )
                 sent = self._send_until_full(subscriber, page.events)
             if sent == len(page.events):

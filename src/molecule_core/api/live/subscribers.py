@@ -161,6 +161,11 @@ class LiveSubscriber:
         self.idle_checks = 0
         self.turn_revs: dict[TurnKey, int] = {}
 
+    def audience(self, org: OrgReader) -> Audience:
+        """Return which journal events the subscriber may see at present."""
+        is_about_workspace = self.about_workspace_id is not None
+        return audience_of(org, self.org_id, self.workspace_id, is_about_workspace=is_about_workspace)
+
     def send_event(self, event: EncodedEvent, frames: SharedFrames) -> None:
         """Send an event. `frames` holds encodings that subscribers share."""
         rewriter = self.rewriter if event.message_row is not None else None
@@ -189,12 +194,14 @@ class LiveSubscriber:
         return self.idle_checks >= 2  # control: idle-listener
 
 
-def audience_of(org: OrgReader, subscriber: LiveSubscriber) -> Audience:
-    """Return which journal events a subscriber may see at present."""
-    if subscriber.workspace_id is None:
-        return Audience(subscriber.org_id)
-    own = org.workspace(subscriber.workspace_id)
-    if own is None or subscriber.about_workspace_id is not None:
-        return Audience(subscriber.org_id, subscriber.workspace_id)
-    peers = ",".join(each.id for each in org.all_with_removed(subscriber.org_id) if are_related(org, own, each))
-    return Audience(subscriber.org_id, own.id, f",{peers},", own.parent_id or "", include_subtrees=True)
+def audience_of(org: OrgReader, org_id: str, workspace_id: str | None, *, is_about_workspace: bool = False) -> Audience:
+    """Return which journal events of an organisation are visible at present: all, or those for one workspace.
+
+    `is_about_workspace`: only events about the workspace itself."""
+    if workspace_id is None:
+        return Audience(org_id)
+    own = org.workspace(workspace_id)
+    if own is None or is_about_workspace:
+        return Audience(org_id, workspace_id)
+    peers = ",".join(each.id for each in org.all_with_removed(org_id) if are_related(org, own, each))
+    return Audience(org_id, own.id, f",{peers},", own.parent_id or "", include_subtrees=True)
