@@ -84,6 +84,12 @@ class Process:
                 await self._more.wait()
         return await self.ended()
 
+    async def line(self) -> str:
+        """The next line of standard output."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            return (await self._process.stdout.readline()).decode()
+
     async def output(self) -> str:
         """All of standard output, once it has ended."""
         assert self._process.stdout is not None

@@ -87,6 +87,12 @@ def _search() -> click.Command:
     return command
 
 
+def _activity() -> click.Command:
+    from molecule_core.cli.activity import command
+
+    return command
+
+
 def _prompt() -> click.Command:
     from molecule_core.cli.prompt import command
 
@@ -288,6 +294,7 @@ COMMANDS = {
     "delegations": ("List, cancel and retry delegated tasks.", _delegations),
     "threads": ("List, start, steer, stop and fork threads.", _threads),
     "memory": ("List, search and delete the memories of workspaces.", _memory),
+    "activity": ("Show what happened in an organisation, and follow it.", _activity),
     "search": ("Search messages, delegations, threads and memories.", _search),
     "prompt": ("Show, compare and watch an agent's system prompt.", _prompt),
     "instructions": ("List, edit and preview instruction templates.", _instructions),
