@@ -184,6 +184,18 @@ async def show_trace(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("region", name="Events").get_by_role("listitem").first).to_be_visible()
 
 
+async def show_activity(page: Page, stage: Stage) -> None:
+    await go(page, stage, "activity?kind=delegations,approvals,messages")
+    await expect(page.get_by_role("list", name="Events").get_by_role("link").first).to_be_visible()
+    await expect(page.get_by_role("figure")).to_be_visible()
+
+
+async def show_event(page: Page, stage: Stage) -> None:
+    await show_activity(page, stage)
+    await page.get_by_role("list", name="Events").locator("a[data-event]").filter(has_text="got a result").first.click()
+    await expect(page.get_by_role("region", name="JSON of the event")).to_be_visible()
+
+
 async def show_messages_beside(page: Page, stage: Stage) -> None:
     await go(page, stage, f"org?focus={stage.seats['Support'].id}&panel=messages")
     await expect(page.get_by_role("list", name="Agents").get_by_role("link").first).to_be_visible()
@@ -402,6 +414,8 @@ VIEWS: dict[str, View] = {
     "work": show_work,
     "all work": show_all_work,
     "trace": show_trace,
+    "activity": show_activity,
+    "event": show_event,
     "inbox": show_inbox,
     "request": show_request,
     "edited request": show_edited_request,

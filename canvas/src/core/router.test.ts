@@ -14,6 +14,7 @@ const place: fc.Arbitrary<Place> = fc.oneof(
   fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "threads" as const, "prompt" as const, "about" as const, null), filter: fc.string() }),
   fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
   fc.record({ view: fc.constant("inbox" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })) }),
+  fc.record({ view: fc.constant("activity" as const), filters: fc.dictionary(fc.constantFrom("q", "agent", "kind", "since", "open"), id, { noNullPrototype: true }) }),
   fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
   fc.record({ view: fc.constant("thread" as const), id, tab: fc.constantFrom("said" as const, "tree" as const, "sight" as const, "base" as const) }),
   fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),

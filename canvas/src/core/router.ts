@@ -14,6 +14,9 @@ export type ThreadTab = "said" | "tree" | "sight" | "base";
 /** Lists of the view of all work. */
 export type WorkList = "open" | "failed" | "completed" | "all";
 
+/** Filters of the activity by their names in the address, and the number of the open event. */
+export type ActivityFilters = Readonly<Record<string, string>>;
+
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
@@ -28,6 +31,7 @@ export type Place =
   | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
   | { view: "prompt"; workspaceId: string }
   | { view: "thread"; id: string; tab: ThreadTab }
+  | { view: "activity"; filters: ActivityFilters }
   | { view: "problems" }
   | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
@@ -66,6 +70,8 @@ export function parsePlace(path: string, search: string): Place {
       return { view: "work", list: WORK_LIST_NAMES.find((each) => each === query.get("state")) ?? "open" };
     case "trace":
       return id === undefined ? { view: "unknown", path } : { view: "trace", id };
+    case "activity":
+      return { view: "activity", filters: Object.fromEntries([...query].filter(([name, value]) => value && ACTIVITY_FILTERS.includes(name))) };
     case "inbox":
       return inboxPlace(id, query);
     case "prompt":
@@ -91,6 +97,7 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
 }
 
 const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
+const ACTIVITY_FILTERS = ["q", "agent", "team", "kind", "event", "state", "since", "until", "delegation", "thread", "item", "open"];
 const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
 const PANELS: readonly string[] = ["chat", "messages", "work", "threads", "prompt", "about"] satisfies Panel[];
 
@@ -125,6 +132,8 @@ export function hrefOf(place: Place): string {
       return `${BASE}/work${search({ state: place.list === "open" ? null : place.list })}`;
     case "trace":
       return `${BASE}/trace/${encodeURIComponent(place.id)}`;
+    case "activity":
+      return `${BASE}/activity${search(place.filters)}`;
     case "inbox": {
       const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
       return `${BASE}/inbox${id}${search({ kind: "approval", state: place.list, of: place.open?.workspaceId ?? null })}`;
@@ -142,7 +151,7 @@ export function hrefOf(place: Place): string {
   }
 }
 
-function search(members: Record<string, string | null>): string {
+function search(members: Readonly<Record<string, string | null>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(members)) if (value) query.set(name, value);
   const text = query.toString();

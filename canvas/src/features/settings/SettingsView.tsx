@@ -58,6 +58,7 @@ export function SettingsView() {
         <Notices />
         <Connect />
         <Work />
+        <Activity />
         <Instructions />
         <Person />
         <People />
@@ -130,6 +131,21 @@ function Work() {
       <p>
         <Link className={css.way} to={{ view: "work", list: "open" }}>
           View work
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+/** As above. */
+function Activity() {
+  return (
+    <section className={group.group} aria-labelledby="settings-activity">
+      <h3 id="settings-activity">Activity</h3>
+      <p className={group.hint}>Everything that happened in the organisation, with filters and export.</p>
+      <p>
+        <Link className={css.way} to={{ view: "activity", filters: {} }}>
+          View activity
         </Link>
       </p>
     </section>

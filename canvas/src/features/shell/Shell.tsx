@@ -38,6 +38,7 @@ const ProblemsView = lazyPart(() => import("../problems/ProblemsView").then((fou
 const SettingsView = lazyPart(() => import("../settings/SettingsView").then((found) => found.SettingsView));
 const WorkView = lazyPart(() => import("../delegations/WorkView").then((found) => found.WorkView));
 const TraceView = lazyPart(() => import("../trace/TraceView").then((found) => found.TraceView));
+const ActivityView = lazyPart(() => import("../activity/ActivityView").then((found) => found.ActivityView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
@@ -132,6 +133,8 @@ function View() {
       return <WorkView list={place.list} />;
     case "trace":
       return <TraceView key={place.id} id={place.id} />;
+    case "activity":
+      return <ActivityView filters={place.filters} />;
     case "inbox":
       return <InboxView place={place} />;
     case "prompt":
@@ -219,6 +222,7 @@ const VIEW_TITLES: Partial<Record<Place["view"], string>> = {
   delegation: "Delegation",
   work: "Work",
   trace: "Trace",
+  activity: "Activity",
   inbox: "Inbox",
   prompt: "Prompt",
   thread: "Thread",
