@@ -71,7 +71,7 @@ export function parsePlace(path: string, search: string): Place {
     case "trace":
       return id === undefined ? { view: "unknown", path } : { view: "trace", id };
     case "activity":
-      return { view: "activity", filters: Object.fromEntries([...query].filter(([name, value]) => value && ACTIVITY_FILTERS.includes(name))) };
+      return { view: "activity", filters: Object.fromEntries([...query].filter(([, value]) => value)) };
     case "inbox":
       return inboxPlace(id, query);
     case "prompt":
@@ -97,7 +97,6 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
 }
 
 const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
-const ACTIVITY_FILTERS = ["q", "agent", "team", "kind", "event", "state", "since", "until", "delegation", "thread", "item", "open"];
 const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
 const PANELS: readonly string[] = ["chat", "messages", "work", "threads", "prompt", "about"] satisfies Panel[];
 

@@ -21,7 +21,7 @@ import css from "./Activity.module.css";
 
 /** Height of a row in rem, as in the style sheet. */
 const ROW = 2.25;
-const NARROW_ROW = 3.75;
+const NARROW_ROW = 4.5;
 /** The list stays where it is once it is scrolled this far. */
 const TOP_PIXELS = 24;
 /** Older events are read this far from the end. */

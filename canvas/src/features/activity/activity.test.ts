@@ -35,7 +35,7 @@ test("a changed filter closes the open event, and no agent means no team", () =>
   expect(withFilter({ kind: "people", open: "7" }, "state", "failed")).toEqual({ kind: "people", state: "failed" });
   expect(withFilter({ agent: "a", team: "all", q: "kiwi" }, "agent", "")).toEqual({ q: "kiwi" });
   expect(withFilter({ agent: "a", team: "all" }, "state", "done")).toEqual({ agent: "a", team: "all", state: "done" });
-  expect(withoutOpen({ q: "kiwi", open: "7" })).toEqual({ q: "kiwi" });
+  expect(withoutOpen({ q: "kiwi", open: "7", utm: "x" })).toEqual({ q: "kiwi" });
 });
 
 test("a time survives the way through its field", () => {

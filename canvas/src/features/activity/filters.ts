@@ -36,10 +36,11 @@ export const SPANS: readonly (readonly [since: string, label: string, length: nu
 /** Names of filters in the address, and of the parameters of a request where they differ. */
 const PARAMETERS: Readonly<Record<string, string>> = { agent: "workspace", team: "subtree" };
 
-/** The address without the open event. */
+const NAMES = ["q", "agent", "team", "kind", "event", "state", "since", "until", "delegation", "thread", "item"];
+
+/** The filters of an address, without the open event and what this page does not know. */
 export function withoutOpen(filters: ActivityFilters): ActivityFilters {
-  const { open: _, ...rest } = filters;
-  return rest;
+  return Object.fromEntries(Object.entries(filters).filter(([name]) => NAMES.includes(name)));
 }
 
 /** One filter changed; an empty value removes it. The open event stays only if it may still be listed. */
