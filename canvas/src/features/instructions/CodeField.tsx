@@ -39,6 +39,7 @@ export function CodeField({ label, words, marks, template = false, disabled = fa
             aria-autocomplete={template ? "list" : undefined}
             aria-controls={completion.open ? `${id}list` : undefined}
             aria-activedescendant={completion.open ? `${id}option${completion.at}` : undefined}
+            wrap="soft"
             value={words}
             spellCheck={false}
             autoComplete="off"
@@ -183,7 +184,7 @@ interface ListProps {
 function List({ id, found, at, behind, onTake }: ListProps) {
   const list = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => {
-    if (list.current !== null && behind.current !== null) placeBelow(list.current, behind.current);
+    if (list.current !== null && behind.current !== null) placeBeside(list.current, behind.current);
   }, [behind, found]);
   useLayoutEffect(() => {
     list.current?.children[at]?.scrollIntoView?.({ block: "nearest" }); // its result is no clean-up function
@@ -207,12 +208,18 @@ function List({ id, found, at, behind, onTake }: ListProps) {
   );
 }
 
-/** Below the marked place of the text, within the field. */
-function placeBelow(list: HTMLElement, behind: HTMLElement): void {
-  const [at, within] = [behind.querySelector(`.${css.caret}`)?.getBoundingClientRect(), behind.getBoundingClientRect()];
-  if (at === undefined) return;
-  list.style.top = `${at.bottom - within.top + GAP_PX}px`;
-  list.style.left = `${Math.max(0, Math.min(at.left - within.left, within.width - list.offsetWidth))}px`;
+/** Below the word at the marked place, within the field; above it where the bar below, or the end of the view, would hide it. */
+function placeBeside(list: HTMLElement, behind: HTMLElement): void {
+  const mark = behind.querySelector(`.${css.caret}`);
+  // A mark at a break is on the line before its word.
+  const word = mark?.nextElementSibling?.getClientRects()[0] ?? mark?.getBoundingClientRect();
+  if (word === undefined) return;
+  const within = behind.getBoundingClientRect();
+  const scroller = behind.closest("[role=tabpanel]");
+  const end = scroller === null ? innerHeight : scroller.getBoundingClientRect().bottom - (parseFloat(getComputedStyle(scroller).scrollPaddingBottom) || 0);
+  const fits = word.bottom + GAP_PX + list.offsetHeight <= end;
+  list.style.top = `${(fits ? word.bottom + GAP_PX : word.top - GAP_PX - list.offsetHeight) - within.top}px`;
+  list.style.left = `${Math.max(0, Math.min(word.left - within.left, within.width - list.offsetWidth))}px`;
 }
 
 /** Findings of the server. */

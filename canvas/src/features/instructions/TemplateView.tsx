@@ -115,14 +115,14 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
           {wrong.length > 0 && <p className={css.problem}>Fix these parts: {[...new Set(wrong)].join(", ")}.</p>}
           <div className={css.deeds}>
             {draft.dirty && (
-              <>
+              <div className={css.noteRow}>
                 <label className={css.note}>
                   Note <input value={note} autoComplete="off" placeholder="What changed and why" onChange={(event) => setNote(event.target.value)} />
                 </label>
                 <label className={css.check}>
                   <input type="checkbox" checked={inForce} onChange={(event) => setInForce(event.target.checked)} /> Activate now
                 </label>
-              </>
+              </div>
             )}
             <Button kind="primary" disabled={!draft.dirty || action.busy} onClick={save}>
               Save new version
@@ -130,7 +130,7 @@ function EditTab({ calls, template, onSaved }: { calls: InstructionsApi; templat
             <Button disabled={!draft.dirty || action.busy} onClick={draft.drop}>
               Discard changes
             </Button>
-            <span className={css.hint}>{draft.dirty ? "Unsaved changes" : "No unsaved changes"}</span>
+            <span className={`${css.hint} ${css.state}`}>{draft.dirty ? "Unsaved changes" : "No unsaved changes"}</span>
           </div>
           <ActionProblem action={action} className={css.problem} />
         </div>
