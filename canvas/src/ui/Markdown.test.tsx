@@ -1,5 +1,5 @@
 import { render } from "@testing-library/react";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { HOSTILE } from "./hostileMarkdown";
 import Markdown from "./Markdown";
 
@@ -111,4 +111,24 @@ test("each block has its own direction, and code is left to right", () => {
   const of = (selector: string): (string | null)[] => [...root.querySelectorAll(selector)].map((each) => each.getAttribute("dir"));
   expect(of("ul, blockquote, table, :scope > p")).toEqual(["auto", "auto", "auto", "auto", "auto", "auto", "auto"]);
   expect(of("code, pre")).toEqual(["ltr", "ltr", "ltr"]);
+});
+
+test("tasks of a list are check marks", () => {
+  const root = shown("- [x] shipped\n- [ ] open");
+  expect([...root.querySelectorAll("svg[role=img]")].map((each) => each.getAttribute("aria-label"))).toEqual(["Done:", "To do:"]);
+  expect(root.textContent).not.toContain("[");
+});
+
+test("code of a known language is coloured, and stays the same text", async () => {
+  const code = 'def greet(name):\n    return f"<b>{name}</b>"  # said\n';
+  const root = shown(`\`\`\`python\n${code}\`\`\``);
+  const block = root.querySelector("pre");
+  expect(block?.textContent).toBe(code);
+  await vi.waitFor(() => expect(block?.querySelectorAll("span").length).toBeGreaterThan(3), { timeout: 5_000 });
+  expect(block?.textContent).toBe(code);
+  expect(block?.querySelector("b")).toBeNull();
+});
+
+test("code of an unknown language, and code without one, stay as they are", () => {
+  for (const text of ["```cobol-4\nMOVE A TO B\n```", "```\nplain\n```"]) expect(shown(text).querySelectorAll("pre span")).toHaveLength(0);
 });

@@ -1,7 +1,7 @@
 /** Render a message as Markdown. Nothing in it can run, be fetched or mislead: HTML is shown as text, images are links,
  * addresses of other schemes are text, and a link whose text names another host shows where it leads. */
 
-import { Children, isValidElement, type ComponentProps, type ReactNode } from "react";
+import { Children, isValidElement, lazy, Suspense, type ComponentProps, type ReactNode } from "react";
 import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
 import cjkEmphasis from "remark-cjk-friendly/parseOnly";
 import cjkStrikethrough from "remark-cjk-friendly-gfm-strikethrough/parseOnly";
@@ -9,6 +9,7 @@ import remarkGfm from "remark-gfm";
 import { bareLinks } from "./bareLinks";
 import { CopyButton } from "./CopyButton";
 import { directions } from "./directions";
+import { ErrorBoundary } from "./ErrorBoundary";
 import { destination, isMisleading, safeAddress } from "./links";
 import css from "./MessageText.module.css";
 
@@ -49,21 +50,43 @@ function Outward({ url, children }: { url: URL; children: ReactNode }) {
   );
 }
 
+const HighlightedCode = lazy(() => import("./HighlightedCode"));
+/** Longer code is not coloured: that could block the page. */
+const MAX_COLOURED = 20_000;
+
+/** The copy button is above the code, never on it. */
 function Block({ children }: ComponentProps<"pre"> & ExtraProps) {
   const code = textOf(children).replace(/\n$/, "");
+  const language = languageOf(children);
   return (
     <div className={css.block}>
-      <pre dir="ltr" tabIndex={0} role="region" aria-label="Code">
-        {children}
+      <div className={css.codeHead} data-language={language ?? "Code"}>
+        <CopyButton text={code} label="Copy code" />
+      </div>
+      <pre dir="ltr" tabIndex={0} role="group" aria-label="Code">
+        {language === null || code.length > MAX_COLOURED ? (
+          children
+        ) : (
+          <ErrorBoundary fallback={children}>
+            <Suspense fallback={children}>
+              <HighlightedCode code={`${code}\n`} language={language} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
       </pre>
-      <CopyButton text={code} label="Copy code" />
     </div>
   );
 }
 
+/** The language that a block names. */
+function languageOf(children: ReactNode): string | null {
+  const code = Children.toArray(children).find((each) => isValidElement<{ className?: string }>(each));
+  return isValidElement<{ className?: string }>(code) ? (/\blanguage-([\w+#.-]{1,20})/.exec(code.props.className ?? "")?.[1]?.toLowerCase() ?? null) : null;
+}
+
 function Table({ children, dir }: ComponentProps<"table"> & ExtraProps) {
   return (
-    <div className={css.table} tabIndex={0} role="region" aria-label="Table">
+    <div className={css.table} tabIndex={0} role="group" aria-label="Table">
       <table dir={dir}>{children}</table>
     </div>
   );
@@ -86,8 +109,14 @@ function Title({ children, dir }: ComponentProps<"h1"> & ExtraProps) {
   );
 }
 
+/** A task of a list. A person cannot tick it: the list is the agent's. */
 function TaskBox({ checked }: ComponentProps<"input"> & ExtraProps) {
-  return <span className={css.task}>{checked ? "[x]" : "[ ]"}</span>;
+  return (
+    <svg className={css.task} viewBox="0 0 16 16" role="img" aria-label={checked ? "Done:" : "To do:"} data-checked={checked || undefined}>
+      <rect x="1.75" y="1.75" width="12.5" height="12.5" rx="3" />
+      {checked && <path d="M4.5 8.5l2.5 2.5 4.5-5.5" />}
+    </svg>
+  );
 }
 
 const COMPONENTS: Components = {

@@ -26,3 +26,17 @@ test("matches are counted in characters, also behind an emoji", () => {
   expect(snippetParts({ text: "😀 the plum", matches: [[6, 10]] })).toEqual([{ text: "😀 the ", isMatch: false }, { text: "plum", isMatch: true }]);
   expect(snippetParts({ text: "plum", matches: [] })).toEqual([{ text: "plum", isMatch: false }]);
 });
+
+test.each([
+  ["**Plan** for the `plum`", "Plan for the plum"],
+  ["Words. ## Next steps - [x] ship it - [ ] rest", "Words. Next steps ship it rest"],
+  ["| Item | Cost | | --- | --- | | plum | 2 |", "Item Cost plum 2 "],
+  ["see [the notes](https://example.org/a) and __all__ of it**", "see the notes and all of it"],
+  ["2 * 3 is snake_case, a - b > c", "2 * 3 is snake_case, a - b > c"],
+])("%j is plain text in a result", (text, plain) => {
+  expect(snippetParts({ text, matches: [] }).map((part) => part.text).join("")).toBe(plain);
+});
+
+test("a match keeps its place when marks are taken out before, in and behind it", () => {
+  expect(snippetParts({ text: "😀 **the plum** tree", matches: [[8, 12]] })).toEqual([{ text: "😀 the ", isMatch: false }, { text: "plum", isMatch: true }, { text: " tree", isMatch: false }]);
+});

@@ -34,16 +34,42 @@ export interface SnippetPart {
   isMatch: boolean;
 }
 
-/** The snippet in parts. Its places count characters, which JavaScript's strings do not. */
+/** The marks of Markdown in a snippet, which is one line cut out of a text: beginnings of lines are anywhere in it, and a pair
+ * may have lost its other half. */
+const MARKS: readonly RegExp[] = [
+  /\*\*|__(?=\S)|(?<=\S)__|~~|`+/g,
+  /(?<=^|\s)#{1,6} +/g,
+  /(?<=^|\s)(?:[-*+] +)?\[[ xX]\] +/g,
+  /^(?:[>*+-]|\d{1,3}[.)]) +/g,
+  /(?<=^|\s)\|?(?: *:?-{2,}:? *\|)+(?: *:?-{2,}:?)?(?=\s|$)/g,
+  /(?<=^|\s)\|(?=\s|$)/g,
+  /\]\([^()\s]*\)/g,
+  /!?\[(?=[^\]]*\]\()/g,
+];
+
+/** The snippet in parts, without the marks of Markdown. Its places count characters, which JavaScript's strings do not. */
 export function snippetParts({ text, matches }: SearchItem["snippet"]): SnippetPart[] {
   const characters = Array.from(text);
+  const isShown = shownCharacters(text, characters);
+  const isMatch = new Array<boolean>(characters.length).fill(false);
+  for (const [from = 0, to = 0] of matches) isMatch.fill(true, from, to);
   const parts: SnippetPart[] = [];
-  let at = 0;
-  for (const [from = 0, to = 0] of matches) {
-    if (from > at) parts.push({ text: characters.slice(at, from).join(""), isMatch: false });
-    parts.push({ text: characters.slice(from, to).join(""), isMatch: true });
-    at = to;
-  }
-  if (at < characters.length) parts.push({ text: characters.slice(at).join(""), isMatch: false });
+  characters.forEach((character, at) => {
+    const part = parts.at(-1);
+    const last = part?.text.at(-1) ?? " ";
+    if (!isShown[at] || (character === " " && last === " ")) return;
+    if (part !== undefined && part.isMatch === isMatch[at]) part.text += character;
+    else parts.push({ text: character, isMatch: isMatch[at] ?? false });
+  });
   return parts;
+}
+
+function shownCharacters(text: string, characters: readonly string[]): boolean[] {
+  const isMark = new Array<boolean>(text.length).fill(false);
+  for (const mark of MARKS) for (const found of text.matchAll(mark)) isMark.fill(true, found.index, found.index + found[0].length);
+  let unit = 0;
+  return characters.map((character) => {
+    unit += character.length;
+    return isMark[unit - 1] === false;
+  });
 }

@@ -46,6 +46,9 @@ for (const [scheme, tokens] of Object.entries(SCHEMES)) {
   test.each(TEXTS.flatMap((text) => GROUNDS.map((ground) => [text, ground] as const)))(`${scheme}: %s can be read on %s`, (text, ground) => {
     expect(contrast(colour(text), colour(ground))).toBeGreaterThanOrEqual(4.5);
   });
+  test.each(["keyword", "string", "number", "title", "attribute"])(`${scheme}: a %s of code can be read`, (token) => {
+    expect(contrast(colour(`code-${token}`), colour("sunk"))).toBeGreaterThanOrEqual(4.5);
+  });
   test.each(GROUNDS)(`${scheme}: the edge of a control can be seen on %s`, (ground) => {
     expect(contrast(colour("control"), colour(ground))).toBeGreaterThanOrEqual(3);
   });
