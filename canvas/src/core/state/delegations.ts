@@ -82,6 +82,12 @@ export function isOpen({ status }: Pick<Delegation, "status">): boolean {
   return RANK[status] < RANK.completed;
 }
 
+/** Without those that were tried again. */
+export function lastAttempts(delegations: readonly Delegation[]): readonly Delegation[] {
+  const retried = new Set(delegations.map(({ retryOf }) => retryOf));
+  return delegations.filter(({ id }) => !retried.has(id));
+}
+
 export type DelegationUpdate = Partial<Delegation> & { id: string };
 
 /** Merge an update. The order of updates does not matter. */

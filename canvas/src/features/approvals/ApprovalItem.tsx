@@ -17,13 +17,29 @@ interface Props {
   /** Since when it is in this chat. */
   at: string;
   tabStop: boolean;
+  /** On one line: the request of another agent, which only passed through this chat. */
+  brief?: boolean;
 }
 
-export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }: Props) {
+export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, brief = false }: Props) {
   const { id, workspaceId, requesterName, action, details, expiresAt, decided, holder } = approval;
   const state = stateOf(approval);
   const open = isPending(approval);
   const closed = closedText(approval, Number.NEGATIVE_INFINITY);
+  if (brief) {
+    return (
+      <li className={css.brief} data-message={id} data-approval={id} tabIndex={tabStop ? 0 : -1}>
+        <ApprovalMark state={state} />
+        <span className={css.briefText} dir="auto">
+          <bdi>{requesterName}</bdi> requests approval: {showInvisible(action)}
+        </span>
+        <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>
+          View request
+        </Link>
+        <Time at={at} className={css.briefTime} />
+      </li>
+    );
+  }
   return (
     <li className={message.message} data-message={id} data-approval={id} tabIndex={tabStop ? 0 : -1}>
       <span className={`${message.face} ${css.face}`}>

@@ -185,10 +185,17 @@ test("of ten thousand messages few are in the document", async () => {
   const made = page();
   for (let turn = 0; turn < 10_000; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
   made.load();
-  made.show(<Conversation workspaceId="a" />);
+  const first = made.show(<Conversation workspaceId="a" />);
   await flushPromises();
   expect(within(list()).getAllByRole("listitem").length).toBeLessThan(300);
+  expect(screen.getByText("message 0")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Jump to latest" }));
+  expect(within(list()).getAllByRole("listitem").length).toBeLessThan(300);
   expect(screen.getByText("message 9999")).toBeTruthy();
+  first.unmount();
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  expect(screen.getByText("message 9999"), "what was read to its end opens there").toBeTruthy();
 });
 
 /** A layout with lines of 100 pixels, three of them visible. A browser scrolls at once and reports it a frame later. */

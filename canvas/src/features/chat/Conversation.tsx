@@ -10,6 +10,7 @@ import { incompleteLine } from "../../core/state/obligationUpdates";
 import { approvalsByWorkspace, placedWithin, type PlacedApproval } from "../../core/state/approvals";
 import { isEnded } from "../../core/state/liveTurns";
 import { choicesOf, conversationItems } from "./conversationItems";
+import type { Delegation } from "../../core/state/delegations";
 import { waitReason } from "../../core/state/delivery";
 import { EMPTY_CHAT, type Chat, type Line } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
@@ -25,6 +26,7 @@ import { useTranscript, type Transcript } from "./useTranscript";
 import { useFileDrop } from "./useFileDrop";
 import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
 
+const DelegationGroup = lazyPart(() => import("../delegations/DelegationGroup").then((found) => found.DelegationGroup));
 const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
@@ -43,7 +45,8 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const now = useNow();
   const { problem, retry } = useNewestPage(workspaceId, chat.loaded);
   const readOlder = useCallback(() => session.readOlder(workspaceId), [session, workspaceId]);
-  const transcript = useTranscript({ chat, unsent: unsent.length, messageId, readOlder });
+  const [unreadAfter] = useState(() => (chat.unread > 0 ? chat.readSeq : null));
+  const transcript = useTranscript({ chat, unsent: unsent.length, messageId, unreadAfter, readOlder });
   const newAfter = useReadMarks(workspaceId, chat, transcript.following);
   useIncompleteMessages(workspaceId, chat);
   useAnnouncedMessages(workspace?.name ?? "", chat.lines, chat.loaded);
@@ -52,9 +55,11 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const pendingApproval = useApprovals(workspaceId, chat.loaded);
   const { lines, atEnd, hasOlder } = transcript;
   const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedWithin(pendingApproval.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [pendingApproval.placed, lines, hasOlder, atEnd, chat.loaded]);
+  const groups = useOpenGroups(messageId);
+  const { isGroupOpen } = groups;
   const items = useMemo(
-    () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
-    [lines, atEnd, unsent, delegations, approvals, newAfter, now],
+    () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, isGroupOpen, newAfter, now }),
+    [lines, atEnd, unsent, delegations, approvals, isGroupOpen, newAfter, now],
   );
   const liveTurns = useLiveTurns({ workspaceId });
   const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
@@ -82,19 +87,26 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                   }
                   if (item.kind === "new") {
                     return (
-                      <li key={item.key} className={css.new}>
+                      <li key={item.key} className={css.new} data-new>
                         <span>New</span>
                       </li>
                     );
                   }
                   if (item.kind === "delegation") {
                     const marked = item.delegation.id === messageId;
-                    return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
+                    return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} inGroup={item.inGroup} />;
+                  }
+                  if (item.kind === "group") {
+                    return (
+                      <Suspense key={item.key}>
+                        <DelegationGroup id={item.key} delegations={item.delegations} sourceName={name} expanded={item.isOpen} tabStop={at === items.length - 1} onToggle={groups.toggle} />
+                      </Suspense>
+                    );
                   }
                   if (item.kind === "approval") {
                     return (
                       <Suspense key={item.key}>
-                        <ApprovalItem approval={item.approval} at={item.at} tabStop={at === items.length - 1} />
+                        <ApprovalItem approval={item.approval} at={item.at} tabStop={at === items.length - 1} brief={item.approval.workspaceId !== workspaceId} />
                       </Suspense>
                     );
                   }
@@ -139,6 +151,17 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
       <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} working={liveTurns.some((turn) => !isEnded(turn))} onSent={transcript.toEnd} />
     </div>
   );
+}
+
+/** Groups of delegations that the person opened or closed; one with a linked delegation begins open. */
+function useOpenGroups(messageId: string | null) {
+  const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const toggle = useCallback((key: string, open: boolean): void => setChosen((all) => new Map(all).set(key, open)), []);
+  const isGroupOpen = useCallback(
+    (key: string, delegations: readonly Delegation[]): boolean => chosen.get(key) ?? delegations.some(({ id }) => id === messageId),
+    [chosen, messageId],
+  );
+  return { isGroupOpen, toggle };
 }
 
 const NOTHING: readonly PlacedApproval[] = [];

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { approvalOf, type Approval } from "../../core/state/approvals";
 import { approvalRow } from "../../core/testing/approvalRows";
+import type { Delegation } from "../../core/state/delegations";
 import { conversationItems, type Item } from "./conversationItems";
 import { NEW_MESSAGE, type Line } from "../../core/state/model";
 import type { UnsentMessage } from "../../core/session/outbox";
@@ -64,4 +65,48 @@ test("leave that was asked for stands between the lines by its time, and who spo
   const all = conversationItems({ lines, unsent: [entry("c")], delegations: new Map(), approvals, newAfter: null, now: NOW, zone: ZONE });
   expect(all.slice(1).map((item) => (item.kind === "approval" ? item.approval.id : item.kind === "message" && item.text))).toEqual(["text 1", "p0", "text 2", "p1", "mine"]);
   expect(all[3]).toMatchObject({ text: "text 2", joined: false });
+});
+
+const delegation = (id: string, createdAt: string, retryOf: string | null = null): Delegation => ({ id, createdAt, targetId: `to ${id}`, retryOf }) as Delegation;
+
+function parts(lines: Line[], open: readonly string[] = [], approvals: { approval: Approval; at: string }[] = []): string[] {
+  const work = new Map(lines.filter(({ author }) => author === "work").map(({ id, at }) => [id, delegation(id, at)]));
+  const all = conversationItems({ lines, unsent: [], delegations: work, approvals, isGroupOpen: (key) => open.includes(key), newAfter: null, now: NOW, zone: "UTC" });
+  return all.map((item) => {
+    if (item.kind === "group") return `${item.key}: ${item.delegations.map(({ id }) => id).join(" ")}`;
+    if (item.kind === "delegation") return `${item.inGroup ? "- " : ""}${item.key}`;
+    return item.kind === "message" ? item.text : item.kind === "approval" ? item.approval.id : item.kind;
+  });
+}
+
+const work = (seq: number, at: string): Line => line(seq, at, { author: "work", id: `d${seq}`, delegationId: `d${seq}` });
+
+test("delegations without a message in between are one group, and one alone is none", () => {
+  const at = (minute: number): string => `2026-03-29T10:0${minute}:00Z`;
+  const lines = [work(1, at(0)), line(2, at(1)), work(3, at(2)), work(4, at(3)), work(5, at(4)), line(6, at(5)), work(7, at(6))];
+  expect(parts(lines)).toEqual(["day", "d1", "text 2", "group d3: d3 d4 d5", "text 6", "d7"]);
+  expect(parts(lines, ["group d3"])).toEqual(["day", "d1", "text 2", "group d3: d3 d4 d5", "- d3", "- d4", "- d5", "text 6", "d7"]);
+});
+
+test("a group ends with its day, and approvals among its delegations follow it", () => {
+  const lines = [work(1, "2026-03-28T23:57:00Z"), work(2, "2026-03-28T23:59:00Z"), work(3, "2026-03-29T00:01:00Z"), work(4, "2026-03-29T00:03:00Z")];
+  const approval = approvalOf(approvalRow("p0")) as Approval;
+  const found = parts(lines, [], [{ approval, at: "2026-03-29T00:02:00Z" }]);
+  expect(found).toEqual(["day", "group d1: d1 d2", "day", "group d3: d3 d4", "p0"]);
+});
+
+test("a group is the same whether its delegations came one by one or at once", () => {
+  const lines = [1, 2, 3, 4].map((seq) => work(seq, `2026-03-29T10:0${seq}:00Z`));
+  const grown = [1, 2, 3, 4].map((count) => parts(lines.slice(0, count)).at(-1));
+  expect(grown).toEqual(["d1", "group d1: d1 d2", "group d1: d1 d2 d3", "group d1: d1 d2 d3 d4"]);
+});
+
+test("another attempt makes no group", () => {
+  const lines = [1, 2, 3].map((seq) => work(seq, `2026-03-29T10:0${seq}:00Z`));
+  const kindsOf = (count: number): string[] => {
+    const known = new Map([["d1", delegation("d1", "2026-03-29T10:01:00Z")], ["d2", delegation("d2", "2026-03-29T10:02:00Z", "d1")], ["d3", delegation("d3", "2026-03-29T10:03:00Z")]]);
+    return conversationItems({ lines: lines.slice(0, count), unsent: [], delegations: known, newAfter: null, now: NOW, zone: "UTC" }).map(({ kind }) => kind);
+  };
+  expect(kindsOf(2)).toEqual(["day", "delegation", "delegation"]);
+  expect(kindsOf(3)).toEqual(["day", "group"]);
 });

@@ -2,7 +2,7 @@
 
 import { dayHeading, dayKey } from "../../core/text/time";
 import type { Approval, PlacedApproval } from "../../core/state/approvals";
-import type { Delegation } from "../../core/state/delegations";
+import { lastAttempts, type Delegation } from "../../core/state/delegations";
 import { isMessageLine, type Choice, type Delivery, type Line, type MessageLine } from "../../core/state/model";
 import type { Obligation } from "../../core/state/obligations";
 import type { UnsentMessage } from "../../core/session/outbox";
@@ -36,6 +36,16 @@ export interface DelegationEntry {
   kind: "delegation";
   key: string;
   delegation: Delegation;
+  /** Belongs to the group above it. */
+  inGroup: boolean;
+}
+
+/** The heading of the delegations that the agent made without a message in between. They follow it if it is open. */
+export interface GroupEntry {
+  kind: "group";
+  key: string;
+  delegations: readonly Delegation[];
+  isOpen: boolean;
 }
 
 /** An approval: one element from the request to the decision. */
@@ -47,7 +57,7 @@ export interface ApprovalEntry {
   at: string;
 }
 
-export type Item = Message | DelegationEntry | ApprovalEntry | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
+export type Item = Message | DelegationEntry | GroupEntry | ApprovalEntry | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
 
 /** Messages of one author within this time are grouped. */
 const JOIN_MS = 5 * 60_000;
@@ -58,23 +68,27 @@ export interface Shown {
   delegations: ReadonlyMap<string, Delegation>;
   /** In order of time, within the shown lines. */
   approvals?: readonly PlacedApproval[];
+  /** Whether a group shows its delegations. */
+  isGroupOpen?: (key: string, delegations: readonly Delegation[]) => boolean;
   /** The "new" mark precedes the first of the agent's messages after this seq. */
   newAfter: number | null;
   now: number;
   zone?: string;
 }
 
-export function conversationItems({ lines, unsent, delegations, approvals = [], newAfter, now, zone }: Shown): Item[] {
+type Entry = Message | DelegationEntry | GroupEntry | ApprovalEntry;
+
+export function conversationItems({ lines, unsent, delegations, approvals = [], isGroupOpen = () => false, newAfter, now, zone }: Shown): Item[] {
   const items: Item[] = [];
   let before: Message | null = null;
   let day = "";
   let marked = newAfter === null;
+  const dayOf = (one: Entry): string => dayKey(Date.parse(timeOf(one)), zone);
   const entries = withApprovals(lines.flatMap((line) => itemOf(line, delegations)), approvals);
-  for (const one of [...entries, ...waiting(lines, unsent)]) {
-    const at = timeOf(one);
-    const ownDay = dayKey(Date.parse(at), zone);
+  for (const one of [...withGroups(entries, dayOf, isGroupOpen), ...waiting(lines, unsent)]) {
+    const ownDay = dayOf(one);
     const newDay = ownDay !== day;
-    if (newDay) items.push({ kind: "day", key: `day ${ownDay}`, heading: dayHeading(at, now, zone) });
+    if (newDay) items.push({ kind: "day", key: `day ${ownDay}`, heading: dayHeading(timeOf(one), now, zone) });
     day = ownDay;
     const isNew = !marked && one.kind === "message" && one.author === "agent" && (one.seq ?? 0) > (newAfter ?? 0);
     if (isNew) items.push({ kind: "new", key: "new" });
@@ -86,7 +100,37 @@ export function conversationItems({ lines, unsent, delegations, approvals = [], 
   return items;
 }
 
-function timeOf(one: Message | DelegationEntry | ApprovalEntry): string {
+/** Delegations of a day with no message in between become a group, if there are several besides repeated attempts. Approvals
+ * among them follow it. */
+function withGroups(entries: readonly (Message | DelegationEntry | ApprovalEntry)[], dayOf: (one: Entry) => string, isOpen: NonNullable<Shown["isGroupOpen"]>): Entry[] {
+  const items: Entry[] = [];
+  let run: DelegationEntry[] = [];
+  let among: ApprovalEntry[] = [];
+  const end = (): void => {
+    const [first] = run;
+    const delegations = run.map(({ delegation }) => delegation);
+    if (first !== undefined && lastAttempts(delegations).length > 1) {
+      const key = `group ${first.key}`;
+      const open = isOpen(key, delegations);
+      items.push({ kind: "group", key, delegations, isOpen: open });
+      if (open) items.push(...run.map((each) => ({ ...each, inGroup: true })));
+    } else items.push(...run);
+    items.push(...among);
+    [run, among] = [[], []];
+  };
+  for (const one of entries) {
+    const [first] = run;
+    if (first !== undefined && (one.kind === "message" || dayOf(one) !== dayOf(first))) end();
+    if (one.kind === "delegation") run.push(one);
+    else if (one.kind === "approval" && run.length > 0) among.push(one);
+    else items.push(one);
+  }
+  end();
+  return items;
+}
+
+function timeOf(one: Entry): string {
+  if (one.kind === "group") return one.delegations[0]?.createdAt ?? "";
   return one.kind === "delegation" ? one.delegation.createdAt : one.at;
 }
 
@@ -117,7 +161,7 @@ function joins(before: Message | null, message: Message): boolean {
 function itemOf(line: Line, delegations: ReadonlyMap<string, Delegation>): (Message | DelegationEntry)[] {
   if (isMessageLine(line)) return [ofLine(line)];
   const delegation = delegations.get(line.delegationId ?? "");
-  return delegation === undefined ? [] : [{ kind: "delegation", key: keyOf(line), delegation }];
+  return delegation === undefined ? [] : [{ kind: "delegation", key: keyOf(line), delegation, inGroup: false }];
 }
 
 function ofLine(line: MessageLine): Message {

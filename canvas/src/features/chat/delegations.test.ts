@@ -145,9 +145,9 @@ test("bubbles from the history are the bubbles from live events, in the same pla
         const chat = withPage(undefined, { items, reachedEnd: true, isNewest: true, since: fresh.last });
         const read = withRead(fresh, items.filter((item) => item.kind === "delegation").map(ofHistory));
         const shown = (state: State, lines: State["chats"] extends ReadonlyMap<string, infer Chat> ? Chat : never): unknown =>
-          conversationItems({ lines: lines.lines, unsent: [], delegations: state.delegations, newAfter: null, now: 0, zone: "UTC" })
-            .filter((item) => item.kind === "delegation")
-            .map((item) => ({ key: item.key, delegation: forgetful(item.delegation) }));
+          conversationItems({ lines: lines.lines, unsent: [], delegations: state.delegations, isGroupOpen: () => true, newAfter: null, now: 0, zone: "UTC" })
+            .filter((item) => item.kind === "delegation" || item.kind === "group")
+            .map((item) => (item.kind === "group" ? { key: item.key, group: item.delegations.map(forgetful) } : { key: item.key, inGroup: item.inGroup, delegation: forgetful(item.delegation) }));
         expect(shown(live, live.chats.get(id) ?? chat)).toEqual(shown(read, chat));
       }
     }),

@@ -4,7 +4,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import { errorText } from "../../core/api/api";
 import type { Chat, Line } from "../../core/state/model";
-import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
+import { centredOn, rangeOf, startingAt, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
 
 /** Closer to the end than this counts as at the end. */
 const END_PX = 24;
@@ -19,6 +19,8 @@ interface Asked<L extends Line> {
   chat: ShownChat<L>;
   unsent: number;
   messageId: string | null;
+  /** Begin at the first message of the agent after this seq; null: at the end. */
+  unreadAfter?: number | null;
   readOlder: () => Promise<void>;
 }
 
@@ -38,11 +40,11 @@ export interface Transcript<L extends Line> {
   onKeyDown: (event: KeyboardEvent) => void;
 }
 
-export function useTranscript<L extends Line>({ chat, unsent, messageId, readOlder: readOlderPage }: Asked<L>): Transcript<L> {
+export function useTranscript<L extends Line>({ chat, unsent, messageId, unreadAfter = null, readOlder: readOlderPage }: Asked<L>): Transcript<L> {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const [span, setSpan] = useState<LineWindow>(FOLLOWING);
-  const [following, setFollowing] = useState(messageId === null);
+  const [following, setFollowing] = useState(messageId === null && unreadAfter === null);
   const [leftAt, setLeftAt] = useState(Number.MAX_SAFE_INTEGER);
   const { older: readOlder, loading, problem } = useOlder(readOlderPage);
   const all = chat.lines;
@@ -53,7 +55,8 @@ export function useTranscript<L extends Line>({ chat, unsent, messageId, readOld
     setSpan((now) => pinned(now, all));
     setLeftAt((now) => Math.min(now, all.at(-1)?.seq ?? 0));
   }, [all]);
-  const keep = usePlace(scroller, list, following, stay);
+  const arrived = useArrived(all, following, chat.loaded);
+  const keep = usePlace({ scroller, list, following, arrived, onHeld: stay });
 
   useLayoutEffect(keep, [keep, lines, unsent, following]);
   useGrowth(list, keep, lines.length + unsent > 0);
@@ -91,6 +94,17 @@ export function useTranscript<L extends Line>({ chat, unsent, messageId, readOld
   }, [all, following, from]);
 
   useLinked({ chat, messageId, list, readOlder: readOlderPage, onFound: (at) => setSpan(centredOn(at, all)), onMissing: toEnd });
+  const unread = useUnread({ chat, after: messageId === null ? unreadAfter : null, readOlder: readOlderPage, onFound: (at) => setSpan(startingAt(at, all)), onMissing: toEnd });
+  useLayoutEffect(() => {
+    const [box, mark] = [scroller.current, list.current?.querySelector<HTMLElement>("[data-new]")];
+    if (!unread.isFound() || box === null || !mark) return;
+    unread.end();
+    // If all of it fits into the view, the end is followed.
+    if (to >= all.length && box.scrollHeight - mark.offsetTop <= box.clientHeight) return toEnd();
+    box.scrollTop = mark.offsetTop - ABOVE_PX;
+    keep.note();
+    stay();
+  });
 
   return {
     scroller,
@@ -123,16 +137,54 @@ interface Place {
   scrolled: number;
 }
 
-/** Scroll by the distance that the top line moved, or bring the end into view. A browser reports scrolling with its next
+/** What arrived while the end is followed and may stop the view. */
+interface Arrived {
+  ids: readonly string[];
+  /** None of it stops the view any more. */
+  forget: () => void;
+}
+
+/** At most this many of the last messages are looked at. */
+const LAST = 5;
+
+function useArrived(lines: readonly Line[], following: boolean, loaded: boolean): RefObject<Arrived> {
+  const seen = useRef<number | null>(null);
+  const last = lines.at(-1)?.seq ?? 0;
+  if (loaded && (seen.current === null || !following)) seen.current = last;
+  const after = seen.current;
+  const fresh = after === null ? [] : lines.slice(-LAST).filter((line) => line.author === "agent" && line.seq > after);
+  const arrived = useRef<Arrived>({ ids: [], forget: () => undefined });
+  arrived.current = {
+    ids: fresh.map(({ id }) => id),
+    forget: () => {
+      seen.current = last;
+      arrived.current = { ...arrived.current, ids: [] };
+    },
+  };
+  return arrived;
+}
+
+interface PlaceOptions {
+  scroller: RefObject<HTMLDivElement | null>;
+  list: RefObject<HTMLElement | null>;
+  following: boolean;
+  arrived: RefObject<Arrived>;
+  /** The end is no longer followed. */
+  onHeld: () => void;
+}
+
+/** Scroll by the distance that the top line moved, or bring the end into view. Of an answer that is taller than the view, or
+ * is being written and has become so, the beginning is brought into view instead, once. A browser reports scrolling with its next
  * frame. If the page renders again before that, a scroll by the person (wheel, or tab to an earlier element) must not be
  * reverted: the current scroll position is theirs. A browser also scrolls by itself when a list becomes shorter than its
  * scroll position; that must be undone. Where the keyboard focus keeps the list away from its end, the end is no longer
  * followed, and the page announces what is new. */
-function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean, onHeld: () => void): Keep {
+function usePlace({ scroller, list, following, arrived, onHeld }: PlaceOptions): Keep {
   const back = useRef(onHeld);
   back.current = onHeld;
   const place = useRef<Place | null>(null);
   const touched = useRef(false);
+  const heldTurn = useRef<string | null>(null);
   return useMemo(() => {
     const note = (): void => {
       const box = scroller.current;
@@ -148,6 +200,12 @@ function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLE
         const wentUp = touched.current && box.scrollTop < scrolled && box.scrollTop + box.clientHeight < box.scrollHeight - END_PX;
         if (wentUp) return;
         touched.current = false;
+        const tall = tallArrival({ box, list: list.current, arrived: arrived.current, heldTurn });
+        if (tall !== null) {
+          box.scrollTop = tall.offsetTop - ABOVE_PX;
+          note();
+          return back.current();
+        }
         const most = mostWithFocus(box, list.current);
         box.scrollTop = Math.min(box.scrollHeight, most);
         if (most + box.clientHeight < box.scrollHeight - END_PX) back.current();
@@ -161,7 +219,36 @@ function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLE
       touched.current = true;
     };
     return Object.assign(put, { note, touch });
-  }, [scroller, list, following]);
+  }, [scroller, list, following, arrived]);
+}
+
+/** Left above the message at which the view stops. */
+const ABOVE_PX = 8;
+
+interface Arrivals {
+  box: HTMLElement;
+  list: HTMLElement | null;
+  arrived: Arrived;
+  /** The turn at whose beginning the view has stopped: its answer does not stop it again. */
+  heldTurn: { current: string | null };
+}
+
+/** The message that arrived, or the turn that is being written, if it is taller than the view; each once. */
+function tallArrival({ box, list, arrived, heldTurn }: Arrivals): HTMLElement | null {
+  if (list === null || box.clientHeight === 0) return null;
+  const isTall = (element: HTMLElement): boolean => element.offsetHeight > box.clientHeight - ABOVE_PX;
+  const last = arrived.ids.length === 0 ? [] : [...list.querySelectorAll<HTMLElement>("[data-message]")].slice(-2 * LAST);
+  const turn = list.querySelector<HTMLElement>("[data-turn]:last-child");
+  if (turn !== null && isTall(turn) && turn.dataset["turn"] !== heldTurn.current) {
+    heldTurn.current = turn.dataset["turn"] ?? null;
+    return turn;
+  }
+  const tall = last.find((each) => arrived.ids.includes(each.dataset["message"] ?? "") && isTall(each));
+  if (tall === undefined) return null;
+  arrived.forget();
+  const isOfTurn = heldTurn.current !== null;
+  heldTurn.current = null;
+  return isOfTurn ? null : tall;
 }
 
 /** How far a list may be scrolled so that the focused, visible element stays visible: a person who tabs through a list while
@@ -246,6 +333,40 @@ function useLinked({ chat, messageId, list, readOlder, onFound, onMissing }: Lin
       readOlder().catch(() => latest.current.onMissing());
     }
   }, [readOlder, chat, messageId, list]);
+}
+
+interface Unread extends Omit<Asked<Line>, "unsent" | "messageId" | "unreadAfter"> {
+  after: number | null;
+  onFound: (at: number) => void;
+  onMissing: () => void;
+}
+
+/** At most this many older pages are read to find the first unread message. */
+const MAX_UNREAD_PAGES = 3;
+
+/** Find the first unread message of a chat that is opened, page by page. `isFound` from then until `end`. */
+function useUnread({ chat, after, readOlder, onFound, onMissing }: Unread): { isFound: () => boolean; end: () => void } {
+  const state = useRef<"seeking" | "found" | "ended">(after === null ? "ended" : "seeking");
+  const pages = useRef(0);
+  const latest = useRef({ onFound, onMissing });
+  latest.current = { onFound, onMissing };
+  useEffect(() => {
+    if (after === null || !chat.loaded || state.current !== "seeking") return;
+    const isMissing = (): void => {
+      state.current = "ended";
+      latest.current.onMissing();
+    };
+    if (!chat.reachedEnd && (chat.lines[0]?.seq ?? 0) > after && pages.current < MAX_UNREAD_PAGES) {
+      pages.current += 1;
+      readOlder().catch(isMissing);
+      return;
+    }
+    const at = chat.lines.findIndex((line) => line.author === "agent" && line.seq > after);
+    if (at === -1) return isMissing();
+    state.current = "found";
+    latest.current.onFound(at);
+  }, [readOlder, chat, after]);
+  return { isFound: () => state.current === "found", end: () => (state.current = "ended") };
 }
 
 function focusMessage(list: HTMLElement | null, messageId: string): void {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { NEW_MESSAGE, type Line } from "../../core/state/model";
-import { centredOn, rangeOf, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
+import { centredOn, rangeOf, startingAt, showNewer, FOLLOWING, pinned, showOlder, type LineWindow } from "./virtualWindow";
 
 function chat(length: number): Line[] {
   return Array.from({ length }, (_, at) => ({ ...NEW_MESSAGE, id: `a${at}`, clientId: null, author: "agent", text: "", at: "", seq: at, userName: null, attachments: [], delivery: null, problem: null }));
@@ -61,4 +61,16 @@ test("a line that a link names is among those shown", () => {
     const [from, to] = shown(centredOn(at, lines), lines);
     expect(from <= at && at < to).toBe(true);
   }
+});
+
+test("the first unread line is shown with a few before it and the rest behind it", () => {
+  const lines = chat(500);
+  const spans = [0, 3, 250, 499].map((at) => shown(startingAt(at, lines), lines));
+  expect(spans).toEqual([[0, 50], [0, 53], [240, 300], [489, 500]]);
+});
+
+test("a window does not begin within a group of delegations", () => {
+  const lines = chat(200).map((line, at) => (at >= 130 && at < 160 ? { ...line, author: "work" as const } : line));
+  expect(shown(FOLLOWING, lines)).toEqual([130, 200]);
+  expect(shown(FOLLOWING, lines.map((line) => ({ ...line, author: "work" as const })))).toEqual([100, 200]);
 });

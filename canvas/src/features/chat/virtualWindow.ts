@@ -7,6 +7,10 @@ import { keyOf } from "./conversationItems";
 const MAX_LINES = 140;
 const FIRST_LINES = 60;
 const STEP = 40;
+/** Of what precedes the first unread message. */
+const LINES_BEFORE = 10;
+/** A window begins at most this many lines earlier so that it has the whole of a group of delegations. */
+const MAX_GROUP = 40;
 
 export interface LineWindow {
   /** Key of the last rendered line; null: follow the newest. */
@@ -24,7 +28,14 @@ interface LineRange {
 export function rangeOf(span: LineWindow, lines: readonly Line[]): LineRange {
   const at = span.end === null ? -1 : lines.findLastIndex((line) => keyOf(line) === span.end);
   const to = at === -1 ? lines.length : at + 1;
-  return { from: Math.max(0, to - span.size), to };
+  return { from: beginOfGroup(lines, Math.max(0, to - span.size)), to };
+}
+
+function beginOfGroup(lines: readonly Line[], from: number): number {
+  const isInside = (at: number): boolean => lines[at]?.author === "work" && lines[at - 1]?.author === "work";
+  let begin = from;
+  while (isInside(begin) && from - begin < MAX_GROUP) begin -= 1;
+  return begin;
 }
 
 /** The same window, whatever is added below. */
@@ -57,4 +68,11 @@ export function centredOn(at: number, lines: readonly Line[]): LineWindow {
   const end = Math.min(lines.length, at + Math.floor(FIRST_LINES / 2) + 1);
   const last = lines[end - 1];
   return { end: last ? keyOf(last) : null, size: FIRST_LINES };
+}
+
+/** A window that begins shortly before a line. */
+export function startingAt(at: number, lines: readonly Line[]): LineWindow {
+  const end = Math.min(lines.length, at + FIRST_LINES - LINES_BEFORE);
+  const last = lines[end - 1];
+  return { end: last ? keyOf(last) : null, size: Math.min(FIRST_LINES, end - Math.max(0, at - LINES_BEFORE)) };
 }

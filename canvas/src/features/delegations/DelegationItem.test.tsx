@@ -42,6 +42,11 @@ const bubble = (id: string): HTMLElement => {
   return found;
 };
 
+async function openGroups(): Promise<void> {
+  const closed = await screen.findAllByRole("button", { name: /^Agent a (asked|delegated)/, expanded: false }, PATIENT);
+  for (const each of closed) fireEvent.click(each);
+}
+
 async function live(verbs: readonly Verb[], options?: ConstructorParameters<typeof TestPage>[0]): Promise<TestPage> {
   const made = page([], options).load();
   made.show(<Conversation workspaceId="a" />);
@@ -53,6 +58,7 @@ async function live(verbs: readonly Verb[], options?: ConstructorParameters<type
 
 test("bubbles made from history are the bubbles made live, to the letter", async () => {
   const first = await live(DAY);
+  await openGroups();
   await vi.waitFor(() => expect(list().querySelector("strong")).not.toBeNull(), PATIENT);
   const shown = [...list().querySelectorAll("[data-delegation]")].map((each) => each.outerHTML);
   expect(shown).toHaveLength(4);
@@ -61,7 +67,7 @@ test("bubbles made from history are the bubbles made live, to the letter", async
 
   const later = page(DAY).load();
   later.show(<Conversation workspaceId="a" />);
-  await flushPromises();
+  await openGroups();
   await vi.waitFor(() => expect([...list().querySelectorAll("[data-delegation]")].map((each) => each.outerHTML)).toEqual(shown), PATIENT);
 });
 
@@ -170,6 +176,7 @@ test("a long answer is shown in part, and all of it when that is asked for", asy
 
 test("a viewer sees all and may do nothing", async () => {
   await live(DAY, { role: "viewer" });
+  await openGroups();
   expect(within(bubble("d2")).queryByRole("button", { name: "Cancel" })).toBeNull();
   expect(within(bubble("d3")).queryByRole("button", { name: "Retry" })).toBeNull();
 });
@@ -178,10 +185,12 @@ test("an update of one of five hundred open bubbles draws only that one anew", a
   const many: Verb[] = [];
   for (let turn = 0; turn < 500; turn += 1) many.push({ verb: "delegate", id: "a", target: turn % 2 === 0 ? "b" : "c", text: `task ${turn}` });
   const made = await live(many);
+  await openGroups();
   const touched: string[] = [];
   const watch = new MutationObserver((records) => {
     for (const { target } of records) {
       const element = target instanceof Element ? target : target.parentElement;
+      if (element?.closest("[data-group]") != null) continue; // its heading counts them
       touched.push(element?.closest<HTMLElement>("[data-delegation]")?.dataset["delegation"] ?? "none");
     }
   });
@@ -249,4 +258,26 @@ test("work in trouble is a problem until somebody has seen it, also on the next 
   await again.session.problemLists.read();
   again.show(<ProblemsView />);
   expect(screen.getByText("No problems")).toBeTruthy();
+});
+
+test("several delegations are one group, which counts them and opens", async () => {
+  const made = await live(DAY.slice(0, 5));
+  const group = await screen.findByRole("button", { name: "Agent a asked 2 agents · 0 done" }, PATIENT);
+  expect(list().querySelectorAll("[data-delegation]")).toHaveLength(0);
+  const bar = within(list()).getByRole("progressbar");
+  expect([bar.getAttribute("aria-valuenow"), bar.getAttribute("aria-valuemax")]).toEqual(["0", "2"]);
+  made.server.do({ verb: "settle", id: "a", at: 0, how: "completed", text: "All of it" });
+  made.deliver();
+  expect(group.textContent).toBe("Agent a asked 2 agents · 1 done");
+  expect([bar.getAttribute("aria-valuenow"), bar.getAttribute("aria-valuetext")]).toEqual(["1", "1 done"]);
+  fireEvent.click(group);
+  expect([...list().querySelectorAll<HTMLElement>("[data-delegation]")].map((each) => each.dataset["delegation"])).toEqual(["d1", "d2"]);
+  expect(group.getAttribute("aria-expanded")).toBe("true");
+});
+
+test("a group with the delegation that a link names is open", async () => {
+  const made = page(DAY.slice(0, 5)).load();
+  made.show(<Conversation workspaceId="a" messageId="d2" />);
+  await screen.findByRole("button", { name: /^Agent a asked 2 agents/, expanded: true }, PATIENT);
+  expect(bubble("d2")).toBeTruthy();
 });

@@ -25,12 +25,14 @@ interface Props {
   sourceName: string;
   tabStop: boolean;
   marked: boolean;
+  /** Belongs to the group above it. */
+  inGroup?: boolean;
 }
 
-export const DelegationItem = memo(function DelegationItem({ delegation, sourceName, tabStop, marked }: Props) {
+export const DelegationItem = memo(function DelegationItem({ delegation, sourceName, tabStop, marked, inGroup = false }: Props) {
   const { id, task, createdAt, settledAt } = delegation;
   return (
-    <li className={`${message.message} ${marked ? message.marked : ""}`} data-message={id} data-delegation={id} tabIndex={tabStop ? 0 : -1}>
+    <li className={`${message.message} ${marked ? message.marked : ""} ${inGroup ? css.inGroup : ""}`} data-message={id} data-delegation={id} tabIndex={tabStop ? 0 : -1}>
       <span className={`${message.face} ${css.face}`}>
         <Icon name="send" />
       </span>

@@ -71,3 +71,14 @@ export function shownTimeline(facts: readonly DelegationTimelineEntry[]): readon
     return before === undefined || each.fact !== before.fact || each.at !== before.at || each.detail !== before.detail;
   });
 }
+
+/** Whom an agent asked with several delegations, and how far they are: "asked 4 agents", "3 done, 1 failed". */
+export function groupText(delegations: readonly Pick<Delegation, "status" | "targetId">[]): { asked: string; progress: string } {
+  const agents = new Set(delegations.map(({ targetId }) => targetId)).size;
+  const asked = agents === delegations.length ? `asked ${plural(agents, "agent")}` : `delegated ${plural(delegations.length, "task")} to ${plural(agents, "agent")}`;
+  const count = (status: DelegationStatus): number => delegations.filter((each) => each.status === status).length;
+  const done = count("completed");
+  if (done === delegations.length) return { asked, progress: "all done" };
+  const parts = [`${done} done`, ...(["failed", "cancelled"] as const).filter((each) => count(each) > 0).map((each) => `${count(each)} ${each}`)];
+  return { asked, progress: parts.join(", ") };
+}
