@@ -698,6 +698,7 @@ export interface TimelineMessage {
   options?: string[];
   option_of?: string;
   option?: number;
+  in_reply_to?: string;
 }
 
 /** A delegation in the timeline of its workspace. */
@@ -837,6 +838,7 @@ export interface ChatMessage {
   options?: string[];
   option_of?: string;
   option?: number;
+  in_reply_to?: string;
 }
 
 /** A sender of waiting messages: a workspace, or a person on the canvas (empty id). */

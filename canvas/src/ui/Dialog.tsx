@@ -8,11 +8,13 @@ interface Props {
   label: string;
   /** Without a heading the label is for screen readers only, and the content has no padding. */
   heading?: boolean;
+  /** As wide as its content, within the window. */
+  wide?: boolean;
   onClose: () => void;
   children: ReactNode;
 }
 
-export function Dialog({ label, heading = true, onClose, children }: Props) {
+export function Dialog({ label, heading = true, wide = false, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const opener = document.activeElement;
@@ -30,7 +32,7 @@ export function Dialog({ label, heading = true, onClose, children }: Props) {
     if (beganOutside.current && event.target === dialog.current) onClose();
   };
   return (
-    <dialog ref={dialog} className={css.dialog} aria-label={label} onClose={onClose} onPointerDown={press} onClick={closeOutside}>
+    <dialog ref={dialog} className={wide ? `${css.dialog} ${css.wide}` : css.dialog} aria-label={label} onClose={onClose} onPointerDown={press} onClick={closeOutside}>
       <div className={css.inside}>
         {heading && (
           <header className={css.head}>

@@ -70,6 +70,7 @@ def to_chat_message(
     entry.user, entry.client_id = params["metadata"].get("username"), message["messageId"]
     entry.obligation = _to_chat_obligation(_ObligationColumns(*obligation_columns))
     entry.option_of, entry.option = _chosen_option(message["metadata"])
+    entry.in_reply_to = _quoted_message(message["metadata"])
     return entry
 
 
@@ -114,6 +115,12 @@ def _chosen_option(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
     question, option = metadata.get("option_of"), metadata.get("option")
     is_choice = isinstance(question, str) and isinstance(option, int) and not isinstance(option, bool)
     return (question, option) if is_choice else (None, None)
+
+
+def _quoted_message(metadata: dict[str, Any]) -> str | None:
+    """Return the message that a person's reply quotes, as its sender states it."""
+    quoted = metadata.get("in_reply_to")
+    return quoted if isinstance(quoted, str) else None
 
 
 class _ObligationColumns(NamedTuple):

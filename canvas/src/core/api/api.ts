@@ -179,11 +179,11 @@ export class Api {
     workspaceId: string,
     clientId: string,
     words: string,
-    { files = [], choice = null, when = "queue" }: { files?: readonly Attachment[]; choice?: Choice | null; when?: "queue" | "steer" } = {},
+    { files = [], choice = null, when = "queue", replyTo = null }: { files?: readonly Attachment[]; choice?: Choice | null; when?: "queue" | "steer"; replyTo?: string | null } = {},
   ): Promise<unknown> {
     const said = words === "" ? [] : [{ kind: "text", text: words }];
     const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
-    const metadata = { ...(choice === null ? {} : { option_of: choice.of, option: choice.option }), ...(when === "queue" ? {} : { when }) };
+    const metadata = { ...(choice === null ? {} : { option_of: choice.of, option: choice.option }), ...(when === "queue" ? {} : { when }), ...(replyTo === null ? {} : { in_reply_to: replyTo }) };
     const message = { role: "user", messageId: clientId, parts, ...(Object.keys(metadata).length === 0 ? {} : { metadata }) };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
     return this.request("POST", `${workspacePath(workspaceId)}/a2a`, call);

@@ -18,6 +18,8 @@ export interface UnsentMessage {
   /** The chosen option of an agent's question. */
   choice: Choice | null;
   when: MessageTiming;
+  /** The message that it quotes. */
+  replyTo: string | null;
   at: string;
   state: "sending" | "stored" | "not_sent";
   /** Why it was not sent, as a sentence for people. */
@@ -36,6 +38,7 @@ export interface NewMessage {
   files?: readonly Attachment[];
   choice?: Choice | null;
   when?: MessageTiming;
+  replyTo?: string | null;
 }
 
 export const LEFT_BEHIND = "The page was closed before the server confirmed this message.";
@@ -56,8 +59,8 @@ export class Outbox {
   }
 
   /** Show the message, store it and send it. Resolves with the result. */
-  add({ workspaceId, words, files = [], choice = null, when = "queue" }: NewMessage, now: string, clientId: string): Promise<SendResult> {
-    return this.deliver({ clientId, workspaceId, text: words, files, choice, when, at: now, state: "sending", reason: null, again: false });
+  add({ workspaceId, words, files = [], choice = null, when = "queue", replyTo = null }: NewMessage, now: string, clientId: string): Promise<SendResult> {
+    return this.deliver({ clientId, workspaceId, text: words, files, choice, when, replyTo, at: now, state: "sending", reason: null, again: false });
   }
 
   /** A file of the message is uploaded; a retry does not upload it again. */
@@ -160,7 +163,7 @@ function parse(stored: string | null): UnsentMessage | null {
     const choice = of === null || option === null ? null : { of, option };
     const again = members(value)?.["again"] === true;
     const when = text(value, "when") === "steer" ? "steer" : "queue";
-    return { clientId, workspaceId, text: words, files, choice, when, at, state, reason: text(value, "reason"), again };
+    return { clientId, workspaceId, text: words, files, choice, when, replyTo: text(value, "replyTo"), at, state, reason: text(value, "reason"), again };
   } catch {
     return null;
   }

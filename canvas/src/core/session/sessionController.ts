@@ -23,6 +23,7 @@ import { Outbox, type MessageTiming, type SendResult, type UnsentMessage } from 
 import { isPeerEvent } from "../state/peerMessages";
 import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
+import { replyTargetsStore, type ReplyTargets } from "./replyTargets";
 import { seenProblemsStore, type SeenProblems } from "./seenProblems";
 import { applySnapshot } from "../state/snapshot";
 import { createStore, type Store } from "../store/store";
@@ -89,6 +90,7 @@ export class SessionController {
   /** Null until the server has returned them. */
   readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
+  readonly replyTargets: ReplyTargets;
   readonly folds: Folds;
   /** Problems that this person has dismissed. */
   readonly seenProblems: SeenProblems;
@@ -114,6 +116,7 @@ export class SessionController {
     this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
     this.outbox = new Outbox(storage, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(storage, owner, () => Date.now());
+    this.replyTargets = replyTargetsStore(storage, owner);
     this.folds = foldsStore(storage, owner);
     this.seenProblems = seenProblemsStore(storage, owner);
     confirmBeforeUnload(this.createdWorkspace, (made) => (made?.token ?? "") !== "");
@@ -174,12 +177,17 @@ export class SessionController {
 
   /** Send text, and the files chosen for this chat. On return the message is stored; the promise resolves with the result of
    * sending. */
-  sendMessage(workspaceId: string, words: string, when: MessageTiming = "queue"): Promise<SendResult> {
+  sendMessage(workspaceId: string, words: string, { when = "queue", replyTo = null }: { when?: MessageTiming; replyTo?: string | null } = {}): Promise<SendResult> {
     const clientId = newId();
     const held = this.chosenFiles.take(workspaceId);
     this.uploads.add(clientId, held);
     const files = held.map(({ name, size, type }) => ({ name: cleanFileName(name), size, uri: null, type }));
-    return this.outbox.add({ workspaceId, words, files, when }, new Date().toISOString(), clientId);
+    return this.outbox.add({ workspaceId, words, files, when, replyTo }, new Date().toISOString(), clientId);
+  }
+
+  /** Send the same text as a new message. */
+  sendAgain(workspaceId: string, words: string, replyTo: string | null): Promise<SendResult> {
+    return this.outbox.add({ workspaceId, words, replyTo }, new Date().toISOString(), newId());
   }
 
   /** Choose an option of an agent's question: sends a message with its text. */
@@ -400,12 +408,12 @@ export class SessionController {
   }
 
   private async deliver(entry: UnsentMessage): Promise<SendResult> {
-    const { clientId, workspaceId, text, choice, when } = entry;
+    const { clientId, workspaceId, text, choice, when, replyTo } = entry;
     const missing = this.uploads.missing(entry);
     if (missing.length > 0) return { ok: false, reason: missingFilesText(missing), again: false };
     try {
       const files = await this.uploads.send(entry, (place, file) => this.outbox.recordUpload(clientId, place, file));
-      await this.api.send(workspaceId, clientId, text, { files, choice, when });
+      await this.api.send(workspaceId, clientId, text, { files, choice, when, replyTo });
       this.uploads.drop(clientId);
       return { ok: true };
     } catch (error) {

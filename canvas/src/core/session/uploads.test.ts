@@ -7,7 +7,7 @@ import { Uploads } from "./uploads";
 const got = (name: string): Attachment => ({ name, size: 1, uri: `/workspaces/w/files/${name}`, type: null });
 
 function entry(...files: Attachment[]): UnsentMessage {
-  return { clientId: "c1", workspaceId: "w", text: "", files, choice: null, when: "queue", at: "", state: "sending", reason: null, again: false };
+  return { clientId: "c1", workspaceId: "w", text: "", files, choice: null, when: "queue", replyTo: null, at: "", state: "sending", reason: null, again: false };
 }
 
 const waiting = (name: string): Attachment => ({ name, size: 1, uri: null, type: null });

@@ -28,6 +28,7 @@ function lineOfHistory(message: ChatMessage): MessageLine {
     obligation: message.role === "agent" ? null : obligationOf(message.obligation),
     options: message.options ?? [],
     choice: choiceOf(message.option_of ?? null, message.option ?? null),
+    replyTo: message.in_reply_to ?? null,
   };
 }
 
@@ -51,6 +52,7 @@ export function lineOfUserEvent(frame: EventFrame): MessageLine | null {
     delivery: "stored",
     problem: null,
     choice: choiceOf(text(message, "metadata", "option_of"), number(message, "metadata", "option")),
+    replyTo: text(message, "metadata", "in_reply_to"),
   };
 }
 

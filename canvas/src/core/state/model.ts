@@ -45,6 +45,8 @@ export interface Line {
   options: readonly string[];
   /** For a person's answer to a question: the chosen option. */
   choice: Choice | null;
+  /** For a person's reply: the message that it quotes. */
+  replyTo: string | null;
   /** For a delegation: its id, all else is in the state's table. Null for messages. */
   delegationId: string | null;
 }
@@ -126,7 +128,7 @@ export interface State {
 }
 
 /** Initial delivery and obligation members of a message. */
-export const NEW_MESSAGE = { obligation: null, lastEventSeq: 0, complete: true, options: [], choice: null, delegationId: null } satisfies Partial<Line>;
+export const NEW_MESSAGE = { obligation: null, lastEventSeq: 0, complete: true, options: [], choice: null, replyTo: null, delegationId: null } satisfies Partial<Line>;
 
 /** The server counts up to here; the page shows "99+". */
 export const MAX_UNREAD = 100;

@@ -1,6 +1,6 @@
 /** Message input with attachments. The draft is kept per conversation until it is sent. */
 
-import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { Suspense, useCallback, useEffect, useId, useLayoutEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import { useData, useSession, useSettings } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button, IconButton } from "../../ui/Button";
@@ -10,10 +10,17 @@ import { useSelected, useStored } from "../../core/store/store";
 import { fileProblem } from "../../core/text/files";
 import { bytesOf, plural, sizeText } from "../../core/text/strings";
 import { ChosenFileList } from "./ChosenFileList";
+import { ActionProblem, useAction } from "../../ui/useAction";
 import { isComposing } from "../../ui/keyboard";
+import { lazyPart } from "../../ui/lazyPart";
 import css from "./Composer.module.css";
 import { FilePicker } from "./FilePicker";
+import { useCompletions } from "./useCompletions";
+import { withQuote } from "./quotes";
 import { filesOf } from "./useFileDrop";
+
+const ReplyBar = lazyPart(() => import("./ReplyBar").then((found) => found.ReplyBar));
+const CompletionList = lazyPart(() => import("./CompletionList").then((found) => found.CompletionList));
 
 const NONE: readonly ChosenFile[] = [];
 
@@ -41,7 +48,8 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
   const hint = useId();
   const [when, setWhen] = useState<MessageTiming>("queue");
   const refused = session.canSend ? null : "Viewers can read messages but not send them. Ask an owner to change your role.";
-  const used = bytesOf(words);
+  const reply = useSelected(session.replyTargets, (all) => all.get(workspaceId)) ?? null;
+  const used = bytesOf(withQuote(reply?.line ?? "", words));
   const tooLong = used > limit;
   const empty = words.trim() === "" && chosen.length === 0;
   const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => fileProblem(file, place, limits) !== null);
@@ -52,14 +60,40 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
   useEffect(() => {
     if (session.canSend) void session.readUploadLimits();
   }, [session]);
+  const replied = useRef(reply?.messageId);
+  useEffect(() => {
+    if (reply !== null && reply.messageId !== replied.current) field.current?.focus();
+    replied.current = reply?.messageId;
+  }, [reply]);
+  const action = useAction();
 
   const change = (next: string): void => {
     setWords(next);
     session.drafts.write(workspaceId, next);
   };
+  const caret = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (caret.current !== null) field.current?.setSelectionRange(caret.current, caret.current);
+    caret.current = null;
+  }, [words]);
+  const completions = useCompletions({
+    workspaceId,
+    words,
+    field,
+    onText: (next, place) => {
+      caret.current = place;
+      change(next);
+    },
+    onCommand: ({ run, done }) => {
+      change("");
+      action.run(run, done);
+    },
+  });
   const send = (): void => {
     if (blocked) return;
-    void session.sendMessage(workspaceId, words.trim() === "" ? "" : words, working ? when : "queue");
+    const said = words.trim() === "" ? "" : words;
+    void session.sendMessage(workspaceId, withQuote(reply?.line ?? "", said), { when: working ? when : "queue", replyTo: reply?.messageId ?? null });
+    session.replyTargets.choose(workspaceId, null);
     setWhen("queue");
     change("");
     onSent();
@@ -91,6 +125,12 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
     field.current?.focus();
   };
   const onKey = (event: KeyboardEvent): void => {
+    if (!isComposing(event.nativeEvent) && completions.onKey(event)) return;
+    if (event.key === "Escape" && reply !== null && !isComposing(event.nativeEvent)) {
+      event.preventDefault();
+      session.replyTargets.choose(workspaceId, null);
+      return;
+    }
     if (event.key !== "Enter" || isComposing(event.nativeEvent)) return;
     const withControl = event.ctrlKey || event.metaKey;
     if (event.shiftKey || (!enterSends && !withControl)) return;
@@ -107,8 +147,11 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
       }}
     >
       {working && refused === null && <TimingChoice name={name} when={when} onChange={setWhen} />}
+      <Suspense>{reply !== null && <ReplyBar target={reply} onCancel={() => session.replyTargets.choose(workspaceId, null)} />}</Suspense>
+      <ActionProblem action={action} className={css.over} />
       <ChosenFileList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
+        <Suspense>{completions.open && <CompletionList completions={completions} name={name} />}</Suspense>
         <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
         <FilePicker field={picker} onPick={pick} />
         <textarea
@@ -119,11 +162,16 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
           aria-label={`Message to ${name}`}
           aria-describedby={hint}
           aria-invalid={tooLong || undefined}
+          aria-autocomplete="list"
+          aria-controls={completions.open ? completions.listId : undefined}
+          aria-activedescendant={completions.open ? completions.optionId(completions.active) : undefined}
           placeholder={refused === null ? `Message ${name}` : ""}
           disabled={refused !== null}
           value={words}
           onChange={(event) => change(event.target.value)}
           onKeyDown={onKey}
+          onSelect={completions.onSelect}
+          onBlur={completions.close}
           onPaste={onPaste}
         />
         <Button type="submit" kind="primary" icon="send" disabled={blocked}>

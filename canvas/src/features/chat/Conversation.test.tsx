@@ -417,3 +417,108 @@ test("Enter that ends a composition sends nothing, and the next one sends", asyn
   await type("日本語", { keyCode: 13 });
   expect(send).toHaveBeenCalledOnce();
 });
+
+test("a reply quotes its message, keeps its reference and links to it", async () => {
+  const made = page();
+  made.server.do({ verb: "answer", id: "a", text: "**Two** ways:\n\n1. wait" });
+  made.load();
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  const id = made.server.history("a")[0]?.id ?? "";
+  fireEvent.click(screen.getByRole("button", { name: "Reply" }));
+  expect((await screen.findByRole("group", { name: "Reply" }, PATIENT)).textContent).toContain("Agent aTwo ways: wait");
+  expect(document.activeElement).toBe(field());
+  await type("the first");
+  expect(send.mock.calls[0]?.slice(2)).toMatchObject(["> Two ways: wait\n\nthe first", { replyTo: id }]);
+  expect(screen.queryByRole("group", { name: "Reply" })).toBeNull();
+  const link = within(bodies()[1] as HTMLElement).getByRole("link", { name: /^In reply to: ?Two ways: wait/ });
+  expect(link.getAttribute("href")).toBe(`/app/chat/a?m=${id}`);
+  expect(bodies()[1]?.querySelector("[data-text]")?.textContent).toBe("the first");
+});
+
+test("a reply that was begun survives a reload and can be cancelled", async () => {
+  const made = page();
+  made.server.do({ verb: "answer", id: "a", text: "Two ways" });
+  made.load();
+  const first = made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  fireEvent.click(screen.getByRole("button", { name: "Reply" }));
+  first.unmount();
+  const again = page({ storage: made.storage });
+  again.load();
+  again.show(<Conversation workspaceId="a" />);
+  await screen.findByRole("group", { name: "Reply" }, PATIENT);
+  fireEvent.keyDown(field(), { key: "Escape" });
+  expect(screen.queryByRole("group", { name: "Reply" })).toBeNull();
+  expect(made.storage.keys("molecule.reply")).toEqual([]);
+});
+
+test("a message that failed is sent again as a new one at a press", async () => {
+  const made = page();
+  for (const verb of [{ verb: "ask", text: "Is it done?" }, { verb: "hand_over", count: 1 }, { verb: "be_late", at: 0 }] as const) made.server.do({ ...verb, id: "a" });
+  made.load();
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  fireEvent.click(screen.getByRole("button", { name: "Ask again" }));
+  await flushPromises();
+  expect(send).toHaveBeenCalledTimes(1);
+  expect(send.mock.calls[0]?.[2]).toBe("Is it done?");
+  expect(bodies()).toHaveLength(2);
+  expect(screen.queryByRole("button", { name: "Ask again" })).toBeNull();
+});
+
+async function write(words: string): Promise<void> {
+  const input = field() as HTMLTextAreaElement;
+  fireEvent.change(input, { target: { value: words } });
+  input.setSelectionRange(words.length, words.length);
+  fireEvent.select(input);
+  await flushPromises();
+}
+
+test("@ completes the agents in reach with the keyboard, and inserts the name as text", async () => {
+  HTMLElement.prototype.scrollIntoView = () => undefined;
+  const made = page();
+  for (const id of ["b", "c"]) made.server.do({ verb: "create", id, parent: "a" });
+  made.server.do({ verb: "create", id: "far", parent: "c" });
+  made.load();
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  await write("ask @Agent");
+  const options = within(await screen.findByRole("listbox", { name: "Agents" }, PATIENT)).getAllByRole("option");
+  expect(options.map((each) => each.querySelector("bdi")?.textContent)).toEqual(["Agent b", "Agent c"]);
+  expect(field().getAttribute("aria-activedescendant")).toBe(options[0]?.id);
+  fireEvent.keyDown(field(), { key: "ArrowDown" });
+  expect(field().getAttribute("aria-activedescendant")).toBe(options[1]?.id);
+  fireEvent.keyDown(field(), { key: "Enter" });
+  expect(field()).toHaveProperty("value", "ask @Agent c ");
+  expect(screen.queryByRole("listbox")).toBeNull();
+  expect(send).not.toHaveBeenCalled();
+  await write("ask @Agent");
+  fireEvent.keyDown(field(), { key: "Escape" });
+  expect(screen.queryByRole("listbox")).toBeNull();
+  fireEvent.keyDown(field(), { key: "Enter" });
+  await flushPromises();
+  expect(send.mock.calls[0]?.[2]).toBe("ask @Agent");
+});
+
+test("/ completes the commands that the page has as buttons, and runs one", async () => {
+  HTMLElement.prototype.scrollIntoView = () => undefined;
+  const made = page().load();
+  const aside = vi.spyOn(made.api, "putAside").mockResolvedValue({});
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await flushPromises();
+  await write("/");
+  const names = within(await screen.findByRole("listbox", { name: "Commands" }, PATIENT)).getAllByRole("option").map((each) => each.querySelector("bdi")?.textContent);
+  expect(names).toEqual(["/pause", "/work", "/prompt"]);
+  fireEvent.keyDown(field(), { key: "Enter" });
+  await flushPromises();
+  expect(aside).toHaveBeenCalledExactlyOnceWith("a", "pause");
+  expect(field()).toHaveProperty("value", "");
+  expect(send).not.toHaveBeenCalled();
+  await write("/etc/hosts is missing");
+  expect(screen.queryByRole("listbox")).toBeNull();
+});

@@ -123,6 +123,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       marked={item.id !== null && item.id === messageId}
                       onRetry={() => void session.outbox.retry(item.key)}
                       onDiscard={() => session.discard(item.key)}
+                      onReply={(target) => session.replyTargets.choose(workspaceId, target)}
                     />
                   );
                 })}

@@ -1,9 +1,10 @@
 /** One file of a message: a preview if it is an image of this server, its name, its size, and a download link. */
 
-import { useState } from "react";
+import { Suspense, useState } from "react";
 import { useSession } from "../../core/app";
 import { FileName } from "../../ui/FileName";
 import { Icon } from "../../ui/Icon";
+import { lazyPart } from "../../ui/lazyPart";
 import { destination, safeAddress } from "../../ui/links";
 import type { Attachment } from "../../core/state/model";
 import { canPreview, fileUrl } from "./fileUrls";
@@ -11,6 +12,8 @@ import { useSelected } from "../../core/store/store";
 import { cleanFileName } from "../../core/text/files";
 import { sizeText } from "../../core/text/strings";
 import css from "./FileItem.module.css";
+
+const PictureDialog = lazyPart(() => import("./PictureDialog").then((found) => found.PictureDialog));
 
 interface Props {
   file: Attachment;
@@ -58,16 +61,15 @@ function Named({ file, path }: { file: Attachment; path: string | null }) {
 /** The server sends it only if it really is an image. Its space is reserved, so that nothing moves when it loads. */
 function Picture({ path, name }: { path: string; name: string }) {
   const [failed, setFailed] = useState(false);
+  const [large, setLarge] = useState(false);
   if (failed) return null;
   return (
-    <img
-      className={css.picture}
-      src={`${path}/preview`}
-      alt={`Preview of ${cleanFileName(name)}`}
-      loading="lazy"
-      decoding="async"
-      onError={() => setFailed(true)}
-    />
+    <>
+      <button type="button" className={css.picture} aria-label={`Enlarge ${cleanFileName(name)}`} aria-haspopup="dialog" onClick={() => setLarge(true)}>
+        <img src={`${path}/preview`} alt={`Preview of ${cleanFileName(name)}`} loading="lazy" decoding="async" onError={() => setFailed(true)} />
+      </button>
+      <Suspense>{large && <PictureDialog path={path} name={name} onClose={() => setLarge(false)} />}</Suspense>
+    </>
   );
 }
 

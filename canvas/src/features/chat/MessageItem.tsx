@@ -5,10 +5,12 @@ import { useApp, useSession } from "../../core/app";
 import { Avatar } from "../../ui/Avatar";
 import { Button, IconButton } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
+import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { MessageText } from "../../ui/MessageText";
 import { Time } from "../../ui/Time";
 import { hrefOf } from "../../core/router";
+import type { ReplyTarget } from "../../core/session/replyTargets";
 import type { Obligation } from "../../core/state/obligations";
 import type { Message } from "./conversationItems";
 import { useSelected } from "../../core/store/store";
@@ -19,6 +21,7 @@ import css from "../../ui/TimelineItem.module.css";
 import { Options } from "./Options";
 import { DeliveryMark } from "./DeliveryMark";
 import { failureOf, instructionsText, templateIdOf } from "./deliveryText";
+import { quotedLine, splitQuote } from "./quotes";
 
 interface Props {
   message: Message;
@@ -33,26 +36,31 @@ interface Props {
   chosen: number | null;
   onRetry: () => void;
   onDiscard: () => void;
+  onReply: (target: ReplyTarget) => void;
 }
 
 export const MessageItem = memo(
-  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, chosen, onRetry, onDiscard }: Props) {
+  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, chosen, onRetry, onDiscard, onReply }: Props) {
     const { router } = useApp();
+    const { canSend } = useSession();
     const [showInstructions, setShowInstructions] = useState(false);
     const { id, obligation } = message;
     const fromAgent = message.author === "agent";
     const author = fromAgent ? agentName : (message.userName ?? ownName);
+    const isOwn = !fromAgent && author === ownName;
+    const { quote, words } = message.replyTo === null ? { quote: null, words: message.text } : splitQuote(message.text);
     const classes = [css.message, fromAgent ? "" : css.user, message.joined ? css.joined : "", marked ? css.marked : ""];
     return (
       <li className={classes.join(" ")} data-message={message.id ?? message.key} tabIndex={tabStop ? 0 : -1}>
         {fromAgent && <span className={css.face}>{!message.joined && <Avatar name={agentName} />}</span>}
         <div className={css.body}>
           <p className={message.joined ? "visually-hidden" : css.head}>
-            <span className={css.author}>{author === ownName && !fromAgent ? "You" : <bdi>{author}</bdi>}</span>
+            <span className={css.author}>{isOwn ? "You" : <bdi>{author}</bdi>}</span>
             <Time at={message.at} className={css.time} />
           </p>
           <div className={css.bubble}>
-            {message.text !== "" && <MessageText text={message.text} />}
+            {message.replyTo !== null && <Quote workspaceId={workspaceId} messageId={message.replyTo} line={quote} />}
+            {words !== "" && <MessageText text={words} />}
             {message.attachments.map((file, place) => (
               <FileItem key={place} file={file} place={place} clientId={message.tick === "sending" ? message.clientId : null} />
             ))}
@@ -76,6 +84,7 @@ export const MessageItem = memo(
               {message.reason} <Link to={{ view: "problems" }}>View in Problems</Link>
             </p>
           )}
+          {isOwn && canSend && mayAskAgain(message) && <AskAgain message={message} workspaceId={workspaceId} />}
           {message.tick === "not_sent" && (
             <div className={css.failed}>
               <p>{message.reason}</p>
@@ -90,6 +99,9 @@ export const MessageItem = memo(
           <span>{exact(message.at)}</span>
           {obligation !== null && (
             <IconButton icon="book" label="Instructions sent with this message" aria-expanded={showInstructions} onClick={() => setShowInstructions(!showInstructions)} />
+          )}
+          {id !== null && canSend && (
+            <IconButton icon="reply" label="Reply" onClick={() => onReply({ messageId: id, author: isOwn ? "yourself" : author, line: quotedLine(words) })} />
           )}
           <CopyButton text={message.text} label="Copy message" />
           {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}
@@ -109,9 +121,45 @@ export const MessageItem = memo(
 
 /** Lists are rebuilt on every change; an unchanged message is not rendered again. */
 function sameMessage(one: Message, other: Message): boolean {
-  const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author", "obligation", "options"] as const;
+  const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author", "obligation", "options", "replyTo"] as const;
   const sameFiles = one.attachments.length === other.attachments.length;
   return sameFiles && names.every((name) => one[name] === other[name]) && one.attachments.every((file, place) => file.uri === other.attachments[place]?.uri);
+}
+
+/** The message that a reply quotes, as a link to it. */
+function Quote({ workspaceId, messageId, line }: { workspaceId: string; messageId: string; line: string | null }) {
+  return (
+    <Link className={css.quote} to={{ view: "chats", workspaceId, messageId }}>
+      <Icon name="reply" size={12} />
+      <span className="visually-hidden">In reply to: </span>
+      <bdi>{line ?? "a message"}</bdi>
+    </Link>
+  );
+}
+
+/** A message that was not delivered, or that the agent did not answer. Attached files would have to be uploaded again. */
+function mayAskAgain({ id, tick, obligation, attachments, text }: Message): boolean {
+  if (id === null || attachments.length > 0 || text === "") return false;
+  const unanswered = obligation !== null && (obligation.state === "overdue" || obligation.state === "declined" || failureOf(obligation) !== null);
+  return tick === "dead" || unanswered;
+}
+
+/** Sends the same text as a new message. */
+function AskAgain({ message, workspaceId }: { message: Message; workspaceId: string }) {
+  const session = useSession();
+  const [sent, setSent] = useState(false);
+  if (sent) return null;
+  const send = (): void => {
+    setSent(true);
+    void session.sendAgain(workspaceId, message.text, message.replyTo);
+  };
+  return (
+    <div className={css.failed}>
+      <Button icon="again" onClick={send}>
+        {message.tick === "dead" ? "Resend" : "Ask again"}
+      </Button>
+    </div>
+  );
 }
 
 /** The instructions sent with this message, and their cost. */

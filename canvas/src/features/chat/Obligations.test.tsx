@@ -115,7 +115,7 @@ test("an option is chosen by a press, sent with its number, and then all rest", 
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});
   fireEvent.click(option("The <b>first</b>"));
   await flushPromises();
-  expect(send).toHaveBeenCalledExactlyOnceWith("a", expect.any(String), "The <b>first</b>", { files: [], choice: { of: "q1", option: 0 }, when: "queue" });
+  expect(send).toHaveBeenCalledExactlyOnceWith("a", expect.any(String), "The <b>first</b>", { files: [], choice: { of: "q1", option: 0 }, when: "queue", replyTo: null });
   expect(option(/first/).getAttribute("aria-pressed")).toBe("true");
   expect(option(/first/).textContent).toContain("selected");
   expect([option(/first/), option(/second/)].every((each) => (each as HTMLButtonElement).disabled)).toBe(true);

@@ -15,7 +15,7 @@ function line(seq: number, at: string, part: Partial<Line> = {}): Line {
 }
 
 function entry(clientId: string, part: Partial<UnsentMessage> = {}): UnsentMessage {
-  return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, when: "queue", at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
+  return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, when: "queue", replyTo: null, at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
 }
 
 function items(lines: Line[], unsent: UnsentMessage[] = [], newAfter: number | null = null): Item[] {

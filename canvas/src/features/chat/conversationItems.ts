@@ -27,6 +27,8 @@ export interface Message {
   reason: string | null;
   obligation: Obligation | null;
   options: readonly string[];
+  /** The message that a reply quotes. */
+  replyTo: string | null;
   /** Follows a message of the same author within a short time. */
   joined: boolean;
 }
@@ -180,6 +182,7 @@ function ofLine(line: MessageLine): Message {
     reason: line.problem,
     obligation: line.obligation,
     options: line.options,
+    replyTo: line.replyTo,
     joined: false,
   };
 }
@@ -208,6 +211,7 @@ function waiting(lines: readonly Line[], unsent: readonly UnsentMessage[]): Mess
       reason: entry.reason,
       obligation: null,
       options: [],
+      replyTo: entry.replyTo,
       joined: false,
     }));
 }

@@ -126,7 +126,7 @@ class ChatMessage(Struct, omit_defaults=True):
     `role`: `user` or `agent`; `client_id`: the messageId that the person's client chose. `delivery`: progress of a
     person's message (stored, in_inbox, handed_over, acked, dead); `trouble`: why it is dead; `obligation`: whether it
     was answered. `options`: the choices of an agent's question; `option_of`: the question that a person's message
-    answers, with the number of the chosen `option`."""
+    answers, with the number of the chosen `option`; `in_reply_to`: the message that a person's reply quotes."""
 
     id: str
     role: str
@@ -142,6 +142,7 @@ class ChatMessage(Struct, omit_defaults=True):
     options: list[str] = []
     option_of: str | None = None
     option: int | None = None
+    in_reply_to: str | None = None
 
 
 class MailSender(Struct):
