@@ -76,7 +76,7 @@ TABLE = (
     Row("approvals", ("approvals", "messages", "org", *BASE)),
     Row("threads", ("threads", "messages", "org", *BASE)),
     Row("live_turns", ("live_turns", "org.{model,reader}", *BASE)),
-    Row("messages", ("messages", "instructions", "org", *BASE)),
+    Row("messages", ("messages", "instructions", "org", "access.model", *BASE)),
     Row("runners", ("runners", "access.writer", "org.{model,reader}", *BASE)),
     Row("memory", ("memory", "org.{model,reader,rules}", *BASE)),
     Row("prompts", ("prompts", "org.{model,reader,rules}", *BASE)),

@@ -164,6 +164,18 @@ async def test_who_opens_an_invitation_is_a_person_with_a_session_from_then_on(s
     assert (await Browser(server).log_in(code_of(invitation))).status == 401
 
 
+@requirement("M35")
+async def test_what_was_written_before_a_person_came_is_not_unread_for_them(server: Running) -> None:
+    seat = await server.seat("Ops")
+    await seat.api.post(f"/workspaces/{seat.id}/notify", {"message": "before"})
+    browser = Browser(server)
+    await browser.log_in(code_of(await invite(server)))
+    await seat.api.post(f"/workspaces/{seat.id}/notify", {"message": "after"})
+    snapshot = (await browser.get(f"{await org(server)}/snapshot")).json
+    (chat,) = snapshot["chats"]
+    assert (chat["unread"], chat["read_seq"], chat["last"]["content"]) == (1, 1, "after")
+
+
 @requirement("M7")
 async def test_of_many_who_open_an_invitation_at_once_one_comes_in(server: Running) -> None:
     code = code_of(await invite(server))

@@ -49,6 +49,12 @@ class Person(Struct, frozen=True):
     created_at: int
 
 
+class PersonJoined(Struct, frozen=True):
+    """Domain event: an invitation was accepted. Handled in the same transaction (store/subscribers.py)."""
+
+    person_id: str
+
+
 class Token(Struct, frozen=True):
     """A live token as lists show it, without the token itself. Times in microseconds; `expires_at` None: never."""
 

@@ -6,7 +6,17 @@ from typing import Any
 import msgspec
 
 from molecule_core.access.credential_cache import CredentialCache
-from molecule_core.access.model import Caller, Invitation, IssuedToken, Login, Person, Role, RotatedToken, Token
+from molecule_core.access.model import (
+    Caller,
+    Invitation,
+    IssuedToken,
+    Login,
+    Person,
+    PersonJoined,
+    Role,
+    RotatedToken,
+    Token,
+)
 from molecule_core.access.push_secrets import PushSecretWriter
 from molecule_core.access.reader import token_from_row
 from molecule_core.access.rules import is_last_owner
@@ -395,7 +405,9 @@ class PeopleWriter:
                 ("insert_person", person),
                 ("insert_session", session),
             ]
-            return WriteSet(Login(person, token, expires_at), writes) + self._record_change(person)
+            login = Login(person, token, expires_at)
+            joined = WriteSet(login, writes, domain_events=[PersonJoined(person.id)])
+            return joined + self._record_change(person)
 
         return await self._store.run(self._people_command(str(found[0][1]), decide))
 

@@ -731,6 +731,16 @@ INSERT INTO read_marks (person_id, workspace_id, seq) VALUES (:person_id, :works
 ON CONFLICT (person_id, workspace_id) DO UPDATE SET
     seq = CASE WHEN excluded.seq > read_marks.seq THEN excluded.seq ELSE read_marks.seq END;
 
+-- name: move_read_mark_back
+-- store that a person has read less of a chat; never moves forward
+UPDATE read_marks SET seq = :seq WHERE person_id = :person_id AND workspace_id = :workspace_id AND seq > :seq;
+
+-- name: mark_past_read
+-- store that a person has read all chats of an organisation
+INSERT INTO read_marks (person_id, workspace_id, seq)
+SELECT :person_id, w.id, coalesce((SELECT max(a.seq) FROM activities a WHERE a.workspace_id = w.id), 0)
+FROM workspaces w WHERE w.org_id = :org_id;
+
 -- name: cause_of
 -- the message that an agent is working on: the named one if it was delivered, else the newest claimed, else the newest acknowledged
 SELECT a.id, a.root_id, a.hop, a.small_talk, a.source_id, a.created_at, CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END,

@@ -1,7 +1,8 @@
-"""Handles domain events of workspaces, in the transaction that emits them.
+"""Handles domain events of workspaces and people, in the transaction that emits them.
 
 Registered by server/composition.py; docs/order.md lists the order."""
 
+from molecule_core.access.model import PersonJoined
 from molecule_core.common.clock import SECOND
 from molecule_core.common.limits import Limits
 from molecule_core.messages import rules
@@ -18,7 +19,7 @@ _HOLD_SECONDS = 60
 
 
 class MessageSubscriber:
-    """Subscriber of workspace events."""
+    """Subscriber of events about workspaces and people."""
 
     def __init__(self, org: OrgReader, delegation_messages: DelegationMessages, limits: Limits) -> None:
         self._org = org
@@ -48,6 +49,11 @@ class MessageSubscriber:
                 source, notice.target_id, notice.text, notice.details
             )
         return notices
+
+    def on_person_joined(self, org_id: str, event: PersonJoined) -> CommandSteps[None]:
+        """Mark all chats as read for a new person: what was written before they came is the past, not news."""
+        yield from ()
+        return WriteSet(None, [("mark_past_read", {"org_id": org_id, "person_id": event.person_id})])
 
     def on_limit_began(self, org_id: str, event: LimitBegan) -> CommandSteps[None]:
         """Extend the leases and due times of the messages that the agent holds: it waits with them."""

@@ -431,14 +431,14 @@ class MessageWriter:
 
         return await self._store.run(Command(target.org_id, (), decide))
 
-    async def mark_read(self, workspace_id: str, person_id: str, seq: int) -> None:
-        """Mark a person's chat as read up to a row. Raises NotFound, WorkspaceRemoved."""
+    async def mark_read(self, workspace_id: str, person_id: str, seq: int, *, back: bool = False) -> None:
+        """Mark a person's chat as read up to a row; with `back`, only up to it. Raises NotFound, WorkspaceRemoved."""
         target = self._org.active_workspace(workspace_id)
 
         def decide() -> CommandSteps[None]:
             highest = yield CurrentNumber("last_seq", workspace_id)
             mark = {"person_id": person_id, "workspace_id": workspace_id, "seq": min(seq, highest)}
-            return WriteSet(None, [("save_read_mark", mark)])
+            return WriteSet(None, [("move_read_mark_back" if back else "save_read_mark", mark)])
 
         await self._store.run(Command(target.org_id, (("read", person_id, workspace_id),), decide))
 

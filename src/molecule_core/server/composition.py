@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 
+from molecule_core.access.model import PersonJoined
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
 from molecule_core.api.app_server.websocket import AppServerRoutes
@@ -243,6 +244,7 @@ class Server:
         subscribe(events.DeliveryFailed, "delegations.on_delivery_failed", delegations.on_delivery_failed)
         subscribe(WorkspacesRemoved, "delegations.on_workspaces_removed", delegations.on_workspaces_removed)
         subscribe(WorkspacesRemoved, "messages.on_workspaces_removed", self.messages.subscriber.on_workspaces_removed)
+        subscribe(PersonJoined, "messages.on_person_joined", self.messages.subscriber.on_person_joined)
         subscribe(LimitBegan, "messages.on_limit_began", self.messages.subscriber.on_limit_began)
         subscribe(LimitEnded, "messages.on_limit_ended", self.messages.subscriber.on_limit_ended)
         subscribe(events.ApprovalExplained, "approvals.on_explained", approvals.on_explained, isolated=True)

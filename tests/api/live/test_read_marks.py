@@ -127,6 +127,20 @@ async def test_a_mark_that_is_no_number_of_a_message_is_refused(server: Running,
     assert (await refused(server.admin.post(f"/workspaces/{seat.id}/chat/read", {}))).code == "invalid_field"
 
 
+async def test_a_mark_moves_back_only_where_that_is_asked_for(server: Running) -> None:
+    seat, person = await server.seat("Ops"), server.api(await token_of(server, "viewer"))
+    await notify(seat, "one", "two", "three")
+    await mark(person, seat, 3)
+    await mark(person, seat, 1)
+    assert (await chat_of(server, person, seat))["unread"] == 0
+    path = f"/workspaces/{seat.id}/chat/read"
+    await person.post(path, {"seq": 1, "unread": True})
+    chat = await chat_of(server, person, seat)
+    assert (chat["unread"], chat["read_seq"]) == (2, 1)
+    await person.post(path, {"seq": 2, "unread": True})
+    assert (await chat_of(server, person, seat))["read_seq"] == 1
+
+
 # -- paging back -------------------------------------------------------------------------------------------------------
 
 

@@ -197,6 +197,17 @@ export class Api {
     return this.request("POST", `${workspacePath(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
   }
 
+  /** The messages after `seq` count as unread again. */
+  markUnread(workspaceId: string, seq: number): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/chat/read`, { seq, unread: true }, { keepalive: true });
+  }
+
+  /** When a message reached each step of its delivery. */
+  async ticks(workspaceId: string, activityId: string): Promise<readonly { tick: string; at: string }[]> {
+    const log = await this.request("GET", `${workspacePath(workspaceId)}/messages/${encodeURIComponent(activityId)}/ticks`);
+    return list(log, "ticks").map((each) => ({ tick: text(each, "tick") ?? "", at: text(each, "at") ?? "" }));
+  }
+
   async problems(orgId: string): Promise<Problems> {
     const org = `/orgs/${encodeURIComponent(orgId)}`;
     const [owed, waiting, dead, frozen] = await Promise.all([

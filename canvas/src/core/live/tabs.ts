@@ -4,6 +4,7 @@ import { number, text } from "../state/json";
 
 export type TabMessage =
   | { kind: "read"; owner: string; workspaceId: string; seq: number }
+  | { kind: "unread"; owner: string; workspaceId: string; seq: number }
   /** The owner of the browser's session. A tab with another owner checks its session. */
   | { kind: "logged_in"; owner: string }
   | { kind: "logged_out" };
@@ -31,5 +32,5 @@ function parseMessage(value: unknown, onMessage: (message: TabMessage) => void):
   if (kind === "logged_out") return onMessage({ kind });
   const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];
   if (kind === "logged_in" && owner !== null) onMessage({ kind, owner });
-  if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onMessage({ kind, owner, workspaceId, seq });
+  if ((kind === "read" || kind === "unread") && owner !== null && workspaceId !== null && seq !== null) onMessage({ kind, owner, workspaceId, seq });
 }

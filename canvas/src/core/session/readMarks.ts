@@ -18,6 +18,13 @@ export class ReadMarks {
     if (!this.throttled.has(workspaceId)) this.deliver(workspaceId, seq);
   }
 
+  /** The chat is unread again: what waits to be sent of it no longer counts. */
+  drop(workspaceId: string): void {
+    this.pending.delete(workspaceId);
+    clearTimeout(this.throttled.get(workspaceId)?.timer);
+    this.throttled.delete(workspaceId);
+  }
+
   /** Call after a reconnect. */
   retry(): void {
     for (const [workspaceId, seq] of this.pending) this.deliver(workspaceId, seq);

@@ -12,7 +12,8 @@ import { Tabs, type TabMessage } from "../live/tabs";
 import { applyAll } from "../state/apply";
 import { throttledStore } from "../store/throttledStore";
 import { ofHistory, type Delegation, type DelegationStatus } from "../state/delegations";
-import { readUpTo } from "../state/lines";
+import { beforeLastAnswer, readUpTo, unreadAfter } from "../state/lines";
+import { plural } from "../text/strings";
 import { NO_LIVE_TURNS, withLiveTurns, type LiveTurns } from "../state/liveTurns";
 import { Drafts } from "./drafts";
 import { EndedTurns } from "./endedTurns";
@@ -23,6 +24,7 @@ import { Outbox, type MessageTiming, type SendResult, type UnsentMessage } from 
 import { isPeerEvent } from "../state/peerMessages";
 import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
+import { peerReadsStore, type PeerReads } from "./peerReads";
 import { replyTargetsStore, type ReplyTargets } from "./replyTargets";
 import { seenProblemsStore, type SeenProblems } from "./seenProblems";
 import { applySnapshot } from "../state/snapshot";
@@ -91,6 +93,7 @@ export class SessionController {
   readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
   readonly replyTargets: ReplyTargets;
+  readonly peerReads: PeerReads;
   readonly folds: Folds;
   /** Problems that this person has dismissed. */
   readonly seenProblems: SeenProblems;
@@ -116,6 +119,7 @@ export class SessionController {
     this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
     this.outbox = new Outbox(storage, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(storage, owner, () => Date.now());
+    this.peerReads = peerReadsStore(storage, owner);
     this.replyTargets = replyTargetsStore(storage, owner);
     this.folds = foldsStore(storage, owner);
     this.seenProblems = seenProblemsStore(storage, owner);
@@ -288,6 +292,32 @@ export class SessionController {
     this.reportRead(workspaceId, seq);
   }
 
+  /** Mark the last message of the agent as unread. Returns whether there is one. */
+  async markUnread(workspaceId: string): Promise<boolean> {
+    const chat = this.data.get()?.chats.get(workspaceId);
+    const seq = chat === undefined ? null : beforeLastAnswer(chat);
+    if (seq === null) return false;
+    await this.restoreUnread(workspaceId, seq);
+    return true;
+  }
+
+  /** Mark all chats as read; can be undone. */
+  markAllRead(): void {
+    const unread = [...(this.data.get()?.chats ?? [])].filter(([, chat]) => chat.unread > 0);
+    for (const [workspaceId] of unread) this.markRead(workspaceId);
+    const run = async (): Promise<void> => {
+      for (const [workspaceId, chat] of unread) await this.restoreUnread(workspaceId, chat.readSeq, chat.unread);
+    };
+    if (unread.length > 0) this.undo.set({ text: `${plural(unread.length, "chat")} marked as read.`, run });
+  }
+
+  private async restoreUnread(workspaceId: string, seq: number, count?: number): Promise<void> {
+    this.readMarks.drop(workspaceId);
+    this.changeChat(workspaceId, (chat) => unreadAfter(chat, seq, count));
+    await this.api.markUnread(workspaceId, seq);
+    this.tabs.post({ kind: "unread", owner: this.owner, workspaceId, seq });
+  }
+
   async logOut(): Promise<void> {
     this.readMarks.flush();
     await this.decisions.sendHeld();
@@ -349,7 +379,8 @@ export class SessionController {
     if (message.kind === "logged_out") return onLogOut();
     if (message.kind === "logged_in") return message.owner === this.owner ? undefined : onOther();
     if (message.owner !== this.owner) return;
-    this.changeChat(message.workspaceId, (chat) => readUpTo(chat, message.seq));
+    const { kind, seq } = message;
+    this.changeChat(message.workspaceId, (chat) => (kind === "unread" ? unreadAfter(chat, seq) : readUpTo(chat, seq)));
   }
 
   private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {

@@ -206,6 +206,21 @@ export function withKept(chat: Chat, kept: readonly number[]): Chat {
   return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MAX_UNREAD) };
 }
 
+/** The chat with everything of the agent after `seq` unread. `unread`: how much that is, where the page does not have it all. */
+export function unreadAfter(chat: Chat, seq: number, unread = 0): Chat {
+  if (seq >= chat.readSeq) return chat;
+  const known = chat.lines.filter((line) => line.author === "agent" && line.seq > seq).length;
+  const last = chat.last !== null && chat.last.author === "agent" && chat.last.seq > seq ? 1 : 0;
+  return { ...chat, readSeq: seq, unread: Math.min(Math.max(known, last, unread), MAX_UNREAD) };
+}
+
+/** The seq after which the last message of the agent is unread; null if the page knows none. */
+export function beforeLastAnswer({ lines, last }: Chat): number | null {
+  const line = lines.findLast(({ author }) => author === "agent")?.seq ?? 0;
+  const found = Math.max(line, last?.author === "agent" ? last.seq : 0);
+  return found === 0 ? null : found - 1;
+}
+
 /** The chat, read up to `seq`. */
 export function readUpTo(chat: Chat, seq: number): Chat {
   if (seq <= chat.readSeq) return chat;

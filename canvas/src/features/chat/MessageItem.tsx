@@ -68,7 +68,7 @@ export const MessageItem = memo(
           {id !== null && message.options.length > 0 && (
             <Options workspaceId={workspaceId} questionId={id} options={message.options} chosen={chosen} />
           )}
-          {message.tick !== null && <DeliveryMark tick={message.tick} obligation={obligation} waits={waits} />}
+          {message.tick !== null && <DeliveryMark workspaceId={workspaceId} messageId={id} tick={message.tick} obligation={obligation} waits={waits} />}
           {obligation !== null && failureOf(obligation) !== null && (
             <p className={css.failed}>
               {agentName} could not answer: <bdi>{failureOf(obligation)}</bdi>. Send the message again, or look at the agent's log for the cause.

@@ -1,7 +1,7 @@
 /** What two agents wrote to each other, as a chat to read only. */
 
 import { Suspense, useEffect, useMemo, useRef } from "react";
-import { useData } from "../../core/app";
+import { useData, useSession } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button } from "../../ui/Button";
 import { lazyPart } from "../../ui/lazyPart";
@@ -35,6 +35,13 @@ export function PeerConversation({ workspaceId, peerId, names, messageId }: Prop
   const { lines } = transcript;
   const items = useMemo(() => peerItems({ lines, delegations, approvals, now }), [lines, delegations, approvals, now]);
   useAnnouncedLines(chat.lines, names, chat.loaded);
+  const session = useSession();
+  const newest = transcript.following ? chat.lines.at(-1)?.at : undefined;
+  useEffect(() => {
+    if (newest === undefined) return;
+    session.peerReads.markRead(workspaceId, peerId, newest);
+    session.peerReads.markRead(peerId, workspaceId, newest);
+  }, [session, workspaceId, peerId, newest]);
   const both = `${nameIn(names, workspaceId)} and ${nameIn(names, peerId)}`;
   return (
     <div className={css.conversation}>

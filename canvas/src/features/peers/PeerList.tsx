@@ -1,8 +1,11 @@
 /** The agents that exchanged messages with one agent, newest first. */
 
 import { useRef } from "react";
-import { useData } from "../../core/app";
+import { useData, useSession } from "../../core/app";
+import { unreadOfPeer } from "../../core/session/peerReads";
+import { useSelected } from "../../core/store/store";
 import { Avatar } from "../../ui/Avatar";
+import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
@@ -90,8 +93,10 @@ function Entry({ workspaceId, peer, current }: { workspaceId: string; peer: Conv
   const name = useData((state) => state.workspaces.get(peerId)?.name) ?? peer.name ?? "Removed agent";
   const ownName = useData((state) => state.workspaces.get(workspaceId)?.name) ?? "";
   const kind = kindText(last.message_kind);
+  const { peerReads } = useSession();
+  const unread = useSelected(peerReads, (all) => unreadOfPeer(all.get(workspaceId), peer));
   return (
-    <Link to={{ view: "peers", workspaceId, peerId, messageId: null }} className={css.entry} aria-current={current ? "page" : undefined}>
+    <Link to={{ view: "peers", workspaceId, peerId, messageId: null }} className={`${css.entry} ${unread > 0 ? css.unread : ""}`} aria-current={current ? "page" : undefined}>
       <Avatar name={name} size="large" />
       <span className={css.words}>
         <span className={css.line}>
@@ -104,6 +109,7 @@ function Entry({ workspaceId, peer, current }: { workspaceId: string; peer: Conv
             {kind === null ? "" : `${kind}: `}
             {preview(last.summary)}
           </span>
+          <Badge unread={unread} />
           <span className={css.time}>{more ? `${messages.toLocaleString("en-GB")}+ messages` : plural(messages, "message")}</span>
         </span>
       </span>

@@ -52,7 +52,7 @@ export const PeerMessageItem = memo(function PeerMessageItem({ line, workspaceId
             <FileItem key={place} file={file} place={place} clientId={null} />
           ))}
         </div>
-        {delivery !== null && <DeliveryMark tick={delivery} obligation={obligation} waits={target === undefined ? null : waitReason(target, now)} />}
+        {delivery !== null && <DeliveryMark workspaceId={targetId} messageId={id} tick={delivery} obligation={obligation} waits={target === undefined ? null : waitReason(target, now)} />}
         {obligation !== null && failureOf(obligation) !== null && (
           <p className={css.failed}>
             {reader} could not answer: <bdi>{failureOf(obligation)}</bdi>

@@ -39,6 +39,7 @@ export function usePeers(workspaceId: string): Peers {
     async (before?: string): Promise<void> => {
       try {
         const page = await session.api.peers(workspaceId, before);
+        session.peerReads.noteListed(workspaceId, page.peers);
         setKnown((now) => withPage(now, page.peers, { more: !page.reached_end, isFirst: before === undefined }));
         setProblem(null);
       } catch (error) {

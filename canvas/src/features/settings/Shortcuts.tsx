@@ -20,6 +20,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
       ["N", "Next unread chat"],
       ["W", "Next open task"],
       ["J  K", "Next or previous chat or request"],
+      ["U", "Mark the selected chat as unread"],
       ["?", "Show keyboard shortcuts"],
     ],
   },

@@ -94,9 +94,12 @@ class ReadClaimsBody(Struct):
 
 
 class ReadUpToBody(Struct):
-    """How far a person has read: the `seq` of a message of the chat."""
+    """How far a person has read: the `seq` of a message of the chat.
+
+    `unread`: the messages after it are unread again."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+    unread: bool = False
 
 
 class InboxRoutes:
@@ -383,8 +386,11 @@ class InboxRoutes:
         return seq
 
     async def mark_chat_read(self, request: Request) -> Response:
-        """Mark the chat as read by a person, in all of their browsers."""
-        await self._writer.mark_read(request.workspace.id, request.caller.id, request.parse_body(ReadUpToBody).seq)
+        """Mark the chat as read by a person, in all of their browsers.
+
+        A mark only moves forward. With `unread` it only moves back."""
+        mark = request.parse_body(ReadUpToBody)
+        await self._writer.mark_read(request.workspace.id, request.caller.id, mark.seq, back=mark.unread)
         return json_response({})
 
 
