@@ -47,3 +47,16 @@ test("what failed beforehand is loaded when it is needed, and keeps nothing else
   expect(screen.getByText("here")).toBeTruthy();
   expect(loads).toBe(2);
 });
+
+test("the parts of a part are loaded beforehand too", async () => {
+  let loads = 0;
+  lazyPart(async () => {
+    lazyPart(async () => {
+      loads += 1;
+      return Text;
+    });
+    return Text;
+  });
+  await preloadParts();
+  expect(loads).toBe(1);
+});

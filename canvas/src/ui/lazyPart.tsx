@@ -21,7 +21,11 @@ export function lazyPart<Props extends object>(load: () => Promise<ComponentType
   return Object.assign(Later, { preload: take });
 }
 
-/** Load all parts that are not loaded yet. One that fails is loaded when it is needed. */
+/** Load all parts that are not loaded yet, and the parts of those. One that fails is loaded when it is needed. */
 export async function preloadParts(): Promise<void> {
-  await Promise.allSettled(parts.map((take) => take()));
+  for (let begun = 0; begun < parts.length; ) {
+    const next = parts.slice(begun);
+    begun = parts.length;
+    await Promise.allSettled(next.map((take) => take()));
+  }
 }

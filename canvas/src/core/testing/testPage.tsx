@@ -23,6 +23,7 @@ export function stubWindow(): void {
       disconnect(): void {}
     },
   );
+  HTMLElement.prototype.scrollIntoView ??= () => undefined;
   HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
     this.open = true;
   };

@@ -1,6 +1,6 @@
 /** Message input with attachments. The draft is kept per conversation until it is sent. */
 
-import { Suspense, useCallback, useEffect, useId, useLayoutEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useId, useLayoutEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import { useData, useSession, useSettings } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Button, IconButton } from "../../ui/Button";
@@ -12,15 +12,13 @@ import { bytesOf, plural, sizeText } from "../../core/text/strings";
 import { ChosenFileList } from "./ChosenFileList";
 import { ActionProblem, useAction } from "../../ui/useAction";
 import { isComposing } from "../../ui/keyboard";
-import { lazyPart } from "../../ui/lazyPart";
+import { CompletionList } from "./CompletionList";
 import css from "./Composer.module.css";
 import { FilePicker } from "./FilePicker";
 import { useCompletions } from "./useCompletions";
 import { withQuote } from "./quotes";
+import { ReplyBar } from "./ReplyBar";
 import { filesOf } from "./useFileDrop";
-
-const ReplyBar = lazyPart(() => import("./ReplyBar").then((found) => found.ReplyBar));
-const CompletionList = lazyPart(() => import("./CompletionList").then((found) => found.CompletionList));
 
 const NONE: readonly ChosenFile[] = [];
 
@@ -147,11 +145,11 @@ export function Composer({ workspaceId, name, autoFocus, working, onSent }: Prop
       }}
     >
       {working && refused === null && <TimingChoice name={name} when={when} onChange={setWhen} />}
-      <Suspense>{reply !== null && <ReplyBar target={reply} onCancel={() => session.replyTargets.choose(workspaceId, null)} />}</Suspense>
+      {reply !== null && <ReplyBar target={reply} onCancel={() => session.replyTargets.choose(workspaceId, null)} />}
       <ActionProblem action={action} className={css.over} />
       <ChosenFileList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
-        <Suspense>{completions.open && <CompletionList completions={completions} name={name} />}</Suspense>
+        {completions.open && <CompletionList completions={completions} name={name} />}
         <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
         <FilePicker field={picker} onPick={pick} />
         <textarea

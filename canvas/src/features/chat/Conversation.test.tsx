@@ -478,7 +478,6 @@ async function write(words: string): Promise<void> {
 }
 
 test("@ completes the agents in reach with the keyboard, and inserts the name as text", async () => {
-  HTMLElement.prototype.scrollIntoView = () => undefined;
   const made = page();
   for (const id of ["b", "c"]) made.server.do({ verb: "create", id, parent: "a" });
   made.server.do({ verb: "create", id: "far", parent: "c" });
@@ -505,7 +504,6 @@ test("@ completes the agents in reach with the keyboard, and inserts the name as
 });
 
 test("/ completes the commands that the page has as buttons, and runs one", async () => {
-  HTMLElement.prototype.scrollIntoView = () => undefined;
   const made = page().load();
   const aside = vi.spyOn(made.api, "putAside").mockResolvedValue({});
   const send = vi.spyOn(made.api, "send").mockResolvedValue({});

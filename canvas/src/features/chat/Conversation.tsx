@@ -17,6 +17,7 @@ import { useStored } from "../../core/store/store";
 import { RETRY_MS } from "../../core/session/problemLists";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
+import { DelegationGroup } from "../delegations/DelegationGroup";
 import { DelegationItem } from "../delegations/DelegationItem";
 import { useLiveTurns } from "../liveTurns/useLiveTurns";
 import { LiveTurnItem } from "./LiveTurnItem";
@@ -26,7 +27,6 @@ import { useTranscript, type Transcript } from "./useTranscript";
 import { useFileDrop } from "./useFileDrop";
 import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
 
-const DelegationGroup = lazyPart(() => import("../delegations/DelegationGroup").then((found) => found.DelegationGroup));
 const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
@@ -98,9 +98,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                   }
                   if (item.kind === "group") {
                     return (
-                      <Suspense key={item.key}>
-                        <DelegationGroup id={item.key} delegations={item.delegations} sourceName={name} expanded={item.isOpen} tabStop={at === items.length - 1} onToggle={groups.toggle} />
-                      </Suspense>
+                      <DelegationGroup key={item.key} id={item.key} delegations={item.delegations} sourceName={name} expanded={item.isOpen} tabStop={at === items.length - 1} onToggle={groups.toggle} />
                     );
                   }
                   if (item.kind === "approval") {

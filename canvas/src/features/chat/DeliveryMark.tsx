@@ -1,15 +1,13 @@
 /** The delivery state of a person's message, and whether it was answered. */
 
-import { Suspense, useState } from "react";
+import { useState } from "react";
 import { Icon } from "../../ui/Icon";
-import { lazyPart } from "../../ui/lazyPart";
 import { useNow } from "../../ui/useNow";
 import type { Obligation } from "../../core/state/obligations";
 import type { Tick } from "./conversationItems";
 import css from "../../ui/TimelineItem.module.css";
 import { deliveryText } from "./deliveryText";
-
-const DeliveryTimes = lazyPart(() => import("./DeliveryTimes").then((found) => found.DeliveryTimes));
+import { DeliveryTimes } from "./DeliveryTimes";
 
 interface Props {
   /** The agent that the message is for. */
@@ -38,7 +36,7 @@ export function DeliveryMark({ workspaceId, messageId, tick, obligation, waits }
       <button type="button" className={look} aria-expanded={open} title="Show delivery times" onClick={() => setOpen(!open)}>
         {shown}
       </button>
-      <Suspense>{open && <DeliveryTimes key={tick} workspaceId={workspaceId} messageId={messageId} />}</Suspense>
+      {open && <DeliveryTimes key={tick} workspaceId={workspaceId} messageId={messageId} />}
     </>
   );
 }

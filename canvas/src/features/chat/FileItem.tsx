@@ -1,10 +1,9 @@
 /** One file of a message: a preview if it is an image of this server, its name, its size, and a download link. */
 
-import { Suspense, useState } from "react";
+import { useState } from "react";
 import { useSession } from "../../core/app";
 import { FileName } from "../../ui/FileName";
 import { Icon } from "../../ui/Icon";
-import { lazyPart } from "../../ui/lazyPart";
 import { destination, safeAddress } from "../../ui/links";
 import type { Attachment } from "../../core/state/model";
 import { canPreview, fileUrl } from "./fileUrls";
@@ -12,8 +11,7 @@ import { useSelected } from "../../core/store/store";
 import { cleanFileName } from "../../core/text/files";
 import { sizeText } from "../../core/text/strings";
 import css from "./FileItem.module.css";
-
-const PictureDialog = lazyPart(() => import("./PictureDialog").then((found) => found.PictureDialog));
+import { PictureDialog } from "./PictureDialog";
 
 interface Props {
   file: Attachment;
@@ -68,7 +66,7 @@ function Picture({ path, name }: { path: string; name: string }) {
       <button type="button" className={css.picture} aria-label={`Enlarge ${cleanFileName(name)}`} aria-haspopup="dialog" onClick={() => setLarge(true)}>
         <img src={`${path}/preview`} alt={`Preview of ${cleanFileName(name)}`} loading="lazy" decoding="async" onError={() => setFailed(true)} />
       </button>
-      <Suspense>{large && <PictureDialog path={path} name={name} onClose={() => setLarge(false)} />}</Suspense>
+      {large && <PictureDialog path={path} name={name} onClose={() => setLarge(false)} />}
     </>
   );
 }

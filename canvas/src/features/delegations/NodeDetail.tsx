@@ -59,7 +59,7 @@ function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: 
 }
 
 function Deadline({ at }: { at: string }) {
-  return at === "" ? null : <span className={css.quiet}>deadline {exact(at)}</span>;
+  return at === "" ? null : <span className={css.quiet}>Deadline {exact(at)}</span>;
 }
 
 function Part({ title, children }: { title: string; children: React.ReactNode }) {
