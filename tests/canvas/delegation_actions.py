@@ -130,6 +130,14 @@ def bubble(page: Page, delegation_id: str) -> Locator:
     return page.locator(f"li[data-delegation='{delegation_id}']")
 
 
+async def open_groups(page: Page) -> None:
+    """A person opens all groups of work in a chat; there must be one."""
+    closed = page.locator("li[data-group] button[aria-expanded='false']")
+    await page.locator("li[data-group] button[aria-expanded]").first.wait_for()
+    while await closed.count() > 0:
+        await closed.first.click()
+
+
 async def hold_element(page: Page, delegation_id: str) -> None:
     """Remembers the element of this work on the page."""
     await bubble(page, delegation_id).evaluate("element => { window.held = element; }")

@@ -308,7 +308,7 @@ async def test_it_stands_in_the_chats_of_who_asks_and_of_who_is_asked_over_a_rel
     await say(stage, "Engineering", made, "deny", note="not today")
     await expect(item).to_contain_text("Denied by Engineering.")
     await page.goto(f"{stage.server.url}/app/chat/{stage.seats['Engineering'].id}")
-    await expect(item).to_contain_text("not today")
+    await expect(item).to_contain_text("Denied")
     await item.get_by_role("link", name="View request").click()
     await expect(request(page)).to_contain_text("Decided by Engineering")
 

@@ -114,6 +114,21 @@ async def test_a_picked_file_arrives_with_its_message_and_is_seen_and_saved(
     await expect(chat.list.get_by_role("img", name="Preview of plan.png")).to_be_visible()
 
 
+@requirement("C37", "C62")
+async def test_a_picture_is_enlarged_in_a_dialog_and_the_focus_returns(desk: Desk, page: Page, chat: Chat) -> None:
+    await pick(page, payload("plan.png", PNG, "image/png"))
+    await chat.write("a picture")
+    await expect(chat.message("a picture")).to_contain_text("Sent")
+    enlarge = chat.list.get_by_role("button", name="Enlarge plan.png")
+    await enlarge.click()
+    dialog = page.get_by_role("dialog", name="plan.png")
+    await expect(dialog.get_by_role("img", name="plan.png")).to_have_js_property("naturalWidth", 12)
+    await expect(dialog.get_by_role("link", name="Download")).to_have_attribute("download", "plan.png")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_have_count(0)
+    await expect(enlarge).to_be_focused()
+
+
 @requirement("C37")
 async def test_a_pasted_picture_is_attached_and_pasted_words_stay_words(desk: Desk, page: Page, chat: Chat) -> None:
     await page.evaluate(COPY_PICTURE, list(PNG))

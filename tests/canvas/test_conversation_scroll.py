@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Route
+from playwright.async_api import Page, Route
 
 from testing.canvas.page_user import Desk
 from tests.canvas.chat import Chat, chat_path
@@ -59,8 +59,14 @@ async def long_chat(desk: Desk) -> Chat:
     page = await desk.open(chat_path(desk.stage, "Lead"))
     await expect(page.get_by_role("banner")).to_contain_text("Live")
     chat = Chat(page, "Lead")
+    await to_end(page)
     await chat.shows("line 57")
     return chat
+
+
+async def to_end(page: Page) -> None:
+    """A person goes from what is new to the end of the chat, and has read it then."""
+    await page.get_by_role("button", name="Jump to latest").click()
 
 
 @requirement("C24")
@@ -106,7 +112,7 @@ async def test_the_button_leads_to_what_is_new_and_the_page_follows_again(desk: 
 
 @requirement("C24")
 async def test_at_the_end_the_page_follows_what_comes(desk: Desk, long_chat: Chat) -> None:
-    for words in ("short news", RICH, "\n\n".join(["a longer one"] * 30), "and the end"):
+    for words in ("short news", RICH, "\n\n".join(["a longer one"] * 5), "and the end"):
         await desk.stage.say("Lead", words)
     await expect(long_chat.message("and the end")).to_be_in_viewport(ratio=1)
     assert await long_chat.list.evaluate(FROM_END) <= MOST_JUMP_PX
@@ -142,8 +148,9 @@ async def test_the_own_message_leads_to_the_end_from_wherever_one_was(long_chat:
 async def test_a_chat_stays_at_its_end_when_its_texts_are_formatted_late(desk: Desk) -> None:
     await say_many(desk.stage, "Lead", [TALL] * 20)
     page = await desk.open("/app/org")
+    await page.goto(desk.stage.server.url + chat_path(desk.stage, "Lead"))
     async with page.expect_response("**/chat/read"):
-        await page.goto(desk.stage.server.url + chat_path(desk.stage, "Lead"))
+        await to_end(page)
     may_pass = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -168,6 +175,7 @@ async def test_a_long_history_is_read_backwards_to_its_beginning_without_a_jump(
     await say_many(desk.stage, "Lead", [f"line {number:04}" for number in range(600)])
     page = await desk.open(chat_path(desk.stage, "Lead"))
     chat = Chat(page, "Lead")
+    await to_end(page)
     await chat.shows("line 0599")
     climbed = await chat.list.evaluate(CLIMB, {"words": "line 0000", "times": 1_000})
     assert climbed["jump"] <= MOST_JUMP_PX, climbed
@@ -186,6 +194,7 @@ async def test_ten_thousand_messages_stay_under_three_hundred_items(desk: Desk) 
     await say_many(desk.stage, "Lead", lines[:LIVE])
     page = await desk.open(chat_path(desk.stage, "Lead"))
     chat = Chat(page, "Lead")
+    await to_end(page)
     await chat.shows(lines[LIVE - 1])
     await say_many(desk.stage, "Lead", lines[LIVE:])
     await expect(chat.message(lines[-1])).to_be_in_viewport(ratio=1)

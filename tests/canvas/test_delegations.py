@@ -19,6 +19,7 @@ from tests.canvas.delegation_actions import (
     decline_work,
     hold_element,
     is_held,
+    open_groups,
     say_progress,
     take_work,
 )
@@ -55,6 +56,7 @@ async def test_work_is_on_the_page_within_half_a_second_of_its_first_event(desk:
     page = await chat_of(desk, "Lead")
     waits = []
     for turn in range(3):
+        await desk.stage.say("Lead", f"This is turn {turn}")  # otherwise they are a group
         seen = when_seen(page, f"Measure it, turn {turn}")
         work = await begin(desk.stage, "Lead", "Engineering", f"Measure it, turn {turn}")
         waits.append(await seen - await begun_at(desk.stage, work))
@@ -152,6 +154,7 @@ async def test_work_made_from_history_is_the_work_made_live(desk: Desk) -> None:
     stage = desk.stage
     page = await chat_of(desk, "Lead")
     ids = [await by_http(stage, "Lead", each, f"Ask {each}, " + "and " * 40) for each in ("Engineering", "Research")]
+    await open_groups(page)
     await take_work(stage, "Engineering")
     await answer_work(stage, "Engineering", "Long " * 100)
     await take_work(stage, "Research")
@@ -166,6 +169,7 @@ async def test_work_made_from_history_is_the_work_made_live(desk: Desk) -> None:
     await say_progress(stage, "Support", last, current_step="Reading line 7", tools_used=["grep"], percent=40)
     await expect(bubble(page, last)).to_contain_text("Reading line 7")
     fresh = await chat_of(desk, "Lead")
+    await open_groups(fresh)
     await expect(bubble(fresh, last)).to_contain_text("Reading line 7")
     shown = []
     for each in (page, fresh):
@@ -180,6 +184,7 @@ async def test_work_is_cancelled_from_the_page_within_a_second(desk: Desk, stage
     page = await chat_of(desk, "Lead")
     waits = []
     for turn in range(3):
+        await stage.say("Lead", f"This is turn {turn}")  # otherwise they are a group
         work = await by_http(stage, "Lead", "Engineering", f"Dig {turn}")
         cancel = bubble(page, work).get_by_role("button", name="Cancel")
         await cancel.wait_for()
@@ -222,6 +227,7 @@ async def test_of_five_hundred_open_ones_only_the_one_that_changed_is_drawn_anew
         await by_http(stage, "Lead", targets[turn % 2], f"task {turn}")
     work = await by_http(stage, "Lead", "Support", "the last one")
     page = await chat_of(desk, "Lead")
+    await open_groups(page)
     await expect(bubble(page, work)).to_contain_text("Queued")
     # The clocks run on; what else changes is the update.
     await page.evaluate("() => { Date.now = () => 0; }")

@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Locator, Page
 
 from testing.canvas.page_user import Desk
+from testing.message_chains import speak
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.long_chats import say_many
@@ -113,8 +114,9 @@ async def test_what_another_tab_has_read_before_it_came_here_is_not_unread(desk:
 async def test_what_is_below_the_part_one_looks_at_is_not_read_until_one_gets_there(desk: Desk) -> None:
     await say_many(desk.stage, "Lead", [f"line {number:02}" for number in range(50)])
     page = await desk.open("/app/chat")
+    await entry(page, "Lead").click()
     async with page.expect_response("**/chat/read"):
-        await entry(page, "Lead").click()
+        await page.get_by_role("button", name="Jump to latest").click()
     chat = Chat(page, "Lead")
     # The browser tells the page of scrolling with its next frame.
     scroll = "list.parentElement.scrollTop = 300; requestAnimationFrame(() => requestAnimationFrame(done));"
@@ -150,6 +152,7 @@ async def test_the_count_of_a_chat_ends_where_the_server_stops_counting(desk: De
     await page.reload()
     await expect(entry(page, "Lead")).to_contain_text("99+ unread")
     await entry(page, "Lead").click()
+    await page.get_by_role("button", name="Jump to latest").click()
     await expect_unread(page, {"Lead": 0})
 
 
@@ -187,3 +190,69 @@ async def test_what_arrives_in_the_open_chat_never_counts_as_unread_not_for_one_
     await page.reload()
     await chat.shows("burst 29", "burst 0")
     await expect_unread(page, {"Lead": 0})
+
+
+@requirement("C18")
+async def test_all_is_marked_as_read_and_as_before_when_that_is_undone_also_in_other_tabs(
+    desk: Desk, page: Page
+) -> None:
+    for words in ("one", "two"):
+        await desk.stage.say("Lead", words)
+    await desk.stage.say("Reader", "other")
+    other = await desk.tab(page.context, "/app/chat")
+    await expect_unread(other, {"Lead": 2, "Reader": 1})
+    await page.get_by_role("button", name="Mark all read").click()
+    for each in (page, other):
+        await expect_unread(each, {"Lead": 0, "Reader": 0})
+    await page.get_by_role("button", name="Undo").click()
+    await expect_unread(page, {"Lead": 2, "Reader": 1})
+    await expect(entry(other, "Lead").get_by_text("unread")).to_have_count(1)
+    await page.reload()
+    await expect_unread(page, {"Lead": 2, "Reader": 1})
+
+
+@requirement("C63")
+async def test_u_marks_a_chat_as_unread_for_good(desk: Desk, page: Page) -> None:
+    await desk.stage.say("Lead", "read me")
+    async with page.expect_response("**/chat/read"):
+        await entry(page, "Lead").click()
+    await expect_unread(page, {"Lead": 0})
+    await entry(page, "Lead").focus()
+    await page.keyboard.press("u")
+    await expect_unread(page, {"Lead": 1})
+    await page.reload()
+    await expect_unread(page, {"Lead": 1})
+
+
+@requirement("C17", "C53")
+async def test_chats_are_in_sections_and_found_by_name(desk: Desk, page: Page) -> None:
+    await desk.stage.say("Reader", "news")
+    await expect(page.get_by_role("region", name="Unread").get_by_role("link")).to_have_text([re.compile("Reader")])
+    field = page.get_by_role("searchbox", name="Search chats")
+    await field.fill("night")
+    side = page.get_by_role("region", name="Conversations")
+    await expect(side.get_by_role("link")).to_have_text([re.compile("Night shift")])
+    await field.press("Enter")
+    await expect(page.get_by_role("region", name="Chat with Night shift")).to_be_visible()
+    await field.fill("")
+    await entry(page, "Reader").click()
+    await expect(page.get_by_role("region", name="Recent").get_by_role("link")).to_have_text([re.compile("Reader")])
+
+
+@requirement("C17")
+async def test_messages_between_agents_count_as_unread_until_this_browser_shows_them(desk: Desk) -> None:
+    first, second = desk.stage.seats["Support"], desk.stage.seats["First line"]
+    await speak(first, second.id, "before")
+    page = await desk.open(f"/app/org?focus={first.id}&panel=messages")
+    peer = page.get_by_role("list", name="Agents").get_by_role("link", name="First line")
+    await expect(peer).to_contain_text("before")
+    await expect(peer.get_by_text("unread")).to_have_count(0)
+    await speak(second, first.id, "after")
+    await expect(peer).to_contain_text("1 unread")
+    await page.reload()
+    await expect(peer).to_contain_text("1 unread")
+    await peer.click()
+    await expect(page.get_by_role("list", name="Messages of Support and First line")).to_contain_text("after")
+    await page.goto(f"{desk.stage.server.url}/app/org?focus={first.id}&panel=messages")
+    await expect(peer).to_contain_text("after")
+    await expect(peer.get_by_text("unread")).to_have_count(0)

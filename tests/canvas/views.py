@@ -9,7 +9,7 @@ from testing.canvas.page_user import Desk
 from testing.message_chains import frozen_chain, speak
 from testing.thread_world import said
 from tests.canvas.approval_actions import ask_leave, say
-from tests.canvas.delegation_actions import answer_work, by_http, take_work
+from tests.canvas.delegation_actions import answer_work, by_http, open_groups, take_work
 from tests.canvas.expectations import expect
 from tests.canvas.message_actions import ask, mutter, offer
 from tests.canvas.prompt_actions import tell_prompt
@@ -158,6 +158,7 @@ async def show_chat(page: Page, stage: Stage) -> None:
 
 async def show_work_in_chat(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['First line'].id}")
+    await open_groups(page)
     await expect(page.get_by_role("listitem").get_by_role("table")).to_be_visible()
     await expect(page.get_by_role("button", name="Cancel").last).to_be_visible()
 
