@@ -76,10 +76,10 @@ async def test_a_group_built_from_history_is_the_group_built_live(desk: Desk) ->
     fresh, other = await open_chat(desk)
     await open_groups(fresh)
     shown = []
-    for each in (chat, other):
-        await expect(each.list.locator("[data-delegation]")).to_have_count(2)
-        await each.list.evaluate(times)
-        shown.append(await each.list.evaluate(html))
+    for open_one in (chat, other):
+        await expect(open_one.list.locator("[data-delegation]")).to_have_count(2)
+        await open_one.list.evaluate(times)
+        shown.append(await open_one.list.evaluate(html))
     assert shown[0] == shown[1]
 
 
