@@ -133,8 +133,10 @@ async def test_a_hidden_page_reads_nothing_until_it_is_seen_and_marks_what_is_ne
     await context.add_init_script(f"({HIDDEN})()")
     page = await desk.enter(context, chat_path(desk.stage, "Lead"))
     chat = Chat(page, "Lead")
+    await expect(chat.field).to_be_visible()  # what comes before the chat is open is new in it
     await desk.stage.say("Lead", "seen")
     await chat.shows("seen")
+    await expect_unread(page, {"Lead": 0})
     await page.evaluate("window.hide(true)")
     await desk.stage.say("Lead", "not seen yet")
     await expect_unread(page, {"Lead": 1})

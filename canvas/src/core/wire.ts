@@ -821,7 +821,7 @@ export interface ChatObligation {
  * that the person's client chose. `delivery`: progress of a person's message (stored, in_inbox, handed_over,
  * acked, dead); `trouble`: why it is dead; `obligation`: whether it was answered. `options`: the choices of an
  * agent's question; `option_of`: the question that a person's message answers, with the number of the chosen
- * `option`.
+ * `option`; `in_reply_to`: the message that a person's reply quotes.
  */
 export interface ChatMessage {
   id: string;

@@ -8,7 +8,9 @@ import type { Completions } from "./useCompletions";
 export function CompletionList({ completions, name }: { completions: Completions; name: string }) {
   const { kind, shown, active, listId, optionId, choose } = completions;
   const list = useRef<HTMLUListElement>(null);
-  useEffect(() => list.current?.children[active]?.scrollIntoView({ block: "nearest" }), [active]);
+  useEffect(() => {
+    list.current?.children[active]?.scrollIntoView({ block: "nearest" }); // its result is no clean-up function
+  }, [active]);
   return (
     <div className={css.popup}>
       <ul ref={list} id={listId} role="listbox" aria-label={kind === "agent" ? "Agents" : "Commands"} className={css.list}>

@@ -95,6 +95,11 @@ export function useTranscript<L extends Line>({ chat, unsent, messageId, unreadA
 
   useLinked({ chat, messageId, list, readOlder: readOlderPage, onFound: (at) => setSpan(centredOn(at, all)), onMissing: toEnd });
   const unread = useUnread({ chat, after: messageId === null ? unreadAfter : null, readOlder: readOlderPage, onFound: (at) => setSpan(startingAt(at, all)), onMissing: toEnd });
+  const { end: endSearch } = unread;
+  const jumpToEnd = useCallback((): void => {
+    endSearch();
+    toEnd();
+  }, [endSearch, toEnd]);
   useLayoutEffect(() => {
     const [box, mark] = [scroller.current, list.current?.querySelector<HTMLElement>("[data-new]")];
     if (!unread.isFound() || box === null || !mark) return;
@@ -117,7 +122,7 @@ export function useTranscript<L extends Line>({ chat, unsent, messageId, unreadA
     loadingOlder: loading,
     olderProblem: problem,
     older,
-    toEnd,
+    toEnd: jumpToEnd,
     onScroll,
     onKeyDown: moveFocus,
   };
@@ -366,7 +371,8 @@ function useUnread({ chat, after, readOlder, onFound, onMissing }: Unread): { is
     state.current = "found";
     latest.current.onFound(at);
   }, [readOlder, chat, after]);
-  return { isFound: () => state.current === "found", end: () => (state.current = "ended") };
+  const end = useCallback((): void => void (state.current = "ended"), []);
+  return { isFound: () => state.current === "found", end };
 }
 
 function focusMessage(list: HTMLElement | null, messageId: string): void {
