@@ -34,7 +34,7 @@ function oneLine(text: string): string {
 
 /** The beginning of a message on one line, without Markdown. */
 export function preview(text: string): string {
-  return oneLine(withoutTerminalCodes(text).replace(/\*\*|`+|^#+\s/gm, ""));
+  return oneLine(withoutTerminalCodes(text).replace(/\*\*|`+|^#+\s|^>\s/gm, ""));
 }
 
 export function bytesOf(text: string): number {

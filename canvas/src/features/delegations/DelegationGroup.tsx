@@ -46,6 +46,7 @@ export const DelegationGroup = memo(
                   <bdi>{sourceName}</bdi> {asked} · {progress}
                 </span>
               </button>
+              {first !== undefined && <Time at={first.createdAt} className={css.time} />}
               {first !== undefined && <Elapsed from={first.createdAt} to={last} className={css.time} />}
             </p>
             <div className={css.bar} role="progressbar" aria-label="Tasks ended" aria-valuemin={0} aria-valuemax={delegations.length} aria-valuenow={ended.length} aria-valuetext={progress}>
@@ -60,7 +61,6 @@ export const DelegationGroup = memo(
               {delegations.length > NAMED && <span>and {delegations.length - NAMED} more</span>}
             </p>
           </div>
-          {first !== undefined && <Time at={first.createdAt} className={css.at} />}
         </div>
       </li>
     );
