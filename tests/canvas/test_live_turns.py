@@ -178,9 +178,10 @@ async def test_a_thread_shows_its_running_turn_until_the_log_has_it(desk: Desk) 
 
 
 async def test_the_scrolled_chat_stays_where_it_is_while_text_comes(desk: Desk, page: Page) -> None:
+    chat = Chat(page, "Lead")
+    await expect(chat.field).to_be_visible()  # what comes before the chat is open is new in it
     for number in range(40):
         await desk.stage.say("Lead", f"Line {number}")
-    chat = Chat(page, "Lead")
     await expect(chat.message("Line 39")).to_be_in_viewport()
     reporter, turn, card = await _begun(desk, page)
     await expect(card).to_be_in_viewport()

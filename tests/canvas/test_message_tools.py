@@ -75,7 +75,7 @@ async def test_a_message_that_was_declined_is_asked_again_at_a_press(desk: Desk,
     await expect(chat.list.get_by_role("listitem").last).to_contain_text("Sent")
 
 
-@requirement("C20")
+@requirement("C26")
 async def test_a_tick_says_when_each_step_was_reached(desk: Desk, page: Page, chat: Chat) -> None:
     await ask(desk.stage, "Lead", "Are you there?")
     tick = chat.message("Are you there?").get_by_role("button", name=re.compile("^Delivered"))

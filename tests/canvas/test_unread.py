@@ -226,7 +226,7 @@ async def test_u_marks_a_chat_as_unread_for_good(desk: Desk, page: Page) -> None
     await expect_unread(page, {"Lead": 1})
 
 
-@requirement("C17", "C53")
+@requirement("C17")
 async def test_chats_are_in_sections_and_found_by_name(desk: Desk, page: Page) -> None:
     await desk.stage.say("Reader", "news")
     await expect(page.get_by_role("region", name="Unread").get_by_role("link")).to_have_text([re.compile("Reader")])
