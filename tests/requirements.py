@@ -134,7 +134,7 @@ NOW = {
     "C54": "Delegations and messages are lines on the map for a time, over no card and no title; they open what they "
     "stand for (canvas R54).",
     "C55": "A filter is in the address; a reload shows the same (canvas R55).",
-    "C63": "J and K walk through lists, Enter opens (canvas R63).",
+    "C63": "J and K walk through lists, Enter opens, U marks a chat as unread (canvas R63).",
     "C66": "Colours of text and glyphs have the required contrast in both schemes (canvas R66).",
     "C76": "The preview of instructions equals the server's rendering (canvas R76).",
     "C77": "Problems of a template are shown at their line and block saving (canvas R77).",
@@ -177,7 +177,6 @@ NOW = {
     "C60": "Ctrl K finds agents, chats and commands at once, unread and recent ones first (canvas R60).",
     "C61": "`?` lists the keys; single keys do nothing while somebody types and can be turned off (canvas R61).",
     "C62": "Escape closes the topmost layer only, and the focus goes back to where it was (canvas R62).",
-    "C63": "The key U marks a chat as unread (canvas R63).",
     "C64": "axe finds nothing on any view, in both schemes, wide and at 320 pixels (canvas R64).",
     "C65": "With text of 200 % and at 400 % nothing is lost and nothing scrolls sideways (canvas R65).",
     "C67": "What can be pressed is at least 24 pixels large; every drag has a click way (canvas R67).",

@@ -238,6 +238,10 @@ async def test_chats_are_in_sections_and_found_by_name(desk: Desk, page: Page) -
     await expect(page.get_by_role("region", name="Chat with Night shift")).to_be_visible()
     await field.fill("")
     await entry(page, "Reader").click()
+    await expect(page.get_by_role("textbox", name="Message to Reader")).to_be_visible()
+    await expect(page.get_by_role("region", name="Unread").get_by_role("link")).to_have_text([re.compile("Reader")])
+    await expect(page.get_by_role("button", name="Mark all read")).to_have_count(0)
+    await entry(page, "Lead").click()
     await expect(page.get_by_role("region", name="Recent").get_by_role("link")).to_have_text([re.compile("Reader")])
 
 

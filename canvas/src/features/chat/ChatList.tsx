@@ -29,7 +29,10 @@ export function ChatList({ current }: { current: string | null }) {
   const workspaces = useData((state) => state.workspaces);
   const chats = useData((state) => state.chats);
   const [query, setQuery] = useState("");
-  const sections = useMemo(() => chatSections(workspaces, chats, query), [workspaces, chats, query]);
+  const opened = useRef({ id: null as string | null, wasUnread: false });
+  if (opened.current.id !== current) opened.current = { id: current, wasUnread: (chats.get(current ?? "")?.unread ?? 0) > 0 };
+  const kept = opened.current.wasUnread ? current : null;
+  const sections = useMemo(() => chatSections(workspaces, chats, { query, kept }), [workspaces, chats, query, kept]);
   const scroller = useRef<HTMLDivElement>(null);
   const rows = useRowsInView(scroller, sections);
   useListKeys(scroller);
@@ -71,7 +74,7 @@ export function ChatList({ current }: { current: string | null }) {
       <div className={css.scroller} ref={scroller}>
         {sections.map((section, at) => (
           <Section key={section.name} section={section} rows={rows?.[at] ?? null} current={current}>
-            {section.name === "unread" && query === "" && (
+            {section.name === "unread" && query === "" && section.entries.some(({ chat }) => (chat?.unread ?? 0) > 0) && (
               <Button kind="quiet" onClick={() => session.markAllRead()}>
                 Mark all read
               </Button>

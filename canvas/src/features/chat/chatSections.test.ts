@@ -8,10 +8,14 @@ import { chatSections, rowsInView } from "./chatSections";
 const workspaces = new Map(["a", "b", "c", "d", "e"].map((id) => [id, { ...workspaceRow(id), reported_at: null } as Workspace]));
 const chat = (at: string, unread = 0): Chat => ({ ...EMPTY_CHAT, unread, last: { id: at, author: "agent", text: "x", at, seq: 1 } });
 const chats = new Map([["a", chat("2026-03-01")], ["c", chat("2026-03-03", 2)], ["d", chat("2026-03-02")], ["e", chat("2026-03-04", 1)]]);
-const shown = (query = ""): unknown => chatSections(workspaces, chats, query).map(({ name, entries }) => [name, entries.map(({ workspace }) => workspace.id).join(" ")]);
+const shown = (query = "", kept: string | null = null): unknown => chatSections(workspaces, chats, { query, kept }).map(({ name, entries }) => [name, entries.map(({ workspace }) => workspace.id).join(" ")]);
 
 test("unread chats come first, then recent ones, then agents without messages", () => {
   expect(shown()).toEqual([["unread", "e c"], ["recent", "d a"], ["others", "b"]]);
+});
+
+test("a chat that was opened unread keeps its place while it is open", () => {
+  expect(shown("", "d")).toEqual([["unread", "e c d"], ["recent", "a"], ["others", "b"]]);
 });
 
 test("a search keeps the sections and drops the empty ones", () => {

@@ -16,14 +16,21 @@ export interface ChatSection {
 
 export const SECTION_TITLES: Readonly<Record<SectionName, string>> = { unread: "Unread", recent: "Recent", others: "Other agents" };
 
-/** Sections that are not empty. Chats with messages are sorted newest first, the others by name. `query`: part of a name. */
-export function chatSections(workspaces: ReadonlyMap<string, Workspace>, chats: ReadonlyMap<string, Chat>, query = ""): readonly ChatSection[] {
+interface Wanted {
+  /** Part of a name or role. */
+  query?: string;
+  /** A chat that was opened when it was unread: it keeps its place while it is open. */
+  kept?: string | null;
+}
+
+/** Sections that are not empty. Chats with messages are sorted newest first, the others by name. */
+export function chatSections(workspaces: ReadonlyMap<string, Workspace>, chats: ReadonlyMap<string, Chat>, { query = "", kept = null }: Wanted = {}): readonly ChatSection[] {
   const wanted = query.trim().toLowerCase();
   const found: Record<SectionName, ChatEntry[]> = { unread: [], recent: [], others: [] };
   for (const workspace of workspaces.values()) {
     if (wanted !== "" && !workspace.name.toLowerCase().includes(wanted) && !(workspace.role ?? "").toLowerCase().includes(wanted)) continue;
     const chat = chats.get(workspace.id);
-    const name: SectionName = (chat?.unread ?? 0) > 0 ? "unread" : chat?.last != null ? "recent" : "others";
+    const name: SectionName = (chat?.unread ?? 0) > 0 || workspace.id === kept ? "unread" : chat?.last != null ? "recent" : "others";
     found[name].push({ workspace, chat });
   }
   return (["unread", "recent", "others"] as const).filter((name) => found[name].length > 0).map((name) => ({ name, entries: found[name].sort(byTime) }));
