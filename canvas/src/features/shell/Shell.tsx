@@ -19,6 +19,7 @@ import { Banner } from "./Banner";
 import { ChatsView, preloadChat } from "../chat";
 import { Header } from "./Header";
 import { OrgView } from "../org/OrgView";
+import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import css from "./Shell.module.css";
 import { AttentionBar } from "../attention/AttentionBar";
@@ -27,7 +28,6 @@ import { useAttention } from "../attention/useAttention";
 import { useShellWorker } from "./useShellWorker";
 
 // The first script contains the first view; large and rarely used views are loaded on demand.
-const Palette = lazyPart(() => import("./Palette").then((found) => found.Palette));
 const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
 const PeersView = lazyPart(() => import("../peers").then((found) => found.PeersView));
 const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
