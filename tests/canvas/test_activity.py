@@ -95,7 +95,11 @@ async def test_filters_are_in_the_address_and_survive_a_reload(desk: Desk) -> No
     stage = desk.stage
     await happens(stage)
     engineering = stage.seats["Engineering"].id
-    page = await desk.open("/app/activity")
+    page = await desk.open(f"/app/org?focus={engineering}&panel=about")
+    await page.get_by_role("link", name="All activity").click()
+    await expect(page).to_have_url(f"{stage.server.url}/app/activity?agent={engineering}")
+    await expect(filters(page).get_by_role("combobox", name="Agent")).to_have_value(engineering)
+    await page.get_by_role("button", name="Clear filters").click()
     await filters(page).get_by_role("combobox", name="Agent").select_option("Engineering")
     await filters(page).get_by_role("checkbox", name="With its team").check()
     await filters(page).get_by_role("combobox", name="Kind").select_option("Messages")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from molecule_core.common.limits import Limits
@@ -44,6 +45,19 @@ async def test_a_subscriber_gets_events_as_server_sent_events(sqlite_server: Ser
         seat = await seat_of(api, "Ops")
         assert (await events.frame("WORKSPACE_ONLINE"))["workspace_id"] == seat["id"]
     assert sqlite_server.live_hub.count_subscribers() == 0
+
+
+async def test_an_export_of_the_activity_is_whole(sqlite_server: Server) -> None:
+    application = asgi_application(sqlite_server)
+    async with lifespan(application), client(application) as api:
+        await seat_of(api, "Ops")
+        path = f"/orgs/{sqlite_server.registry.orgs()[0].id}/activity"
+        headers = {"authorization": f"Bearer {ADMIN_TOKEN}"}
+        lines = (await bounded(api.get(f"{path}/export", headers=headers))).text.splitlines()
+        listed = (await bounded(api.get(path, headers=headers))).json()["events"]
+    *events, end = [msgspec.json.decode(line) for line in lines]
+    assert [each["seq"] for each in events] == [each["seq"] for each in listed]
+    assert end["export"]["events"] == len(listed) > 0
 
 
 async def test_a_subscriber_gets_events_over_a_websocket_and_resumes(sqlite_server: Server) -> None:

@@ -88,6 +88,11 @@ function AgentActivity({ workspace }: { workspace: Workspace }) {
         </Fact>
         {workspace.last_error_rate > 0 && <Fact name="Error rate">{Math.round(workspace.last_error_rate * 100)} %</Fact>}
       </dl>
+      <p>
+        <Link className={css.way} to={{ view: "activity", filters: { agent: workspace.id } }}>
+          All activity
+        </Link>
+      </p>
     </Section>
   );
 }

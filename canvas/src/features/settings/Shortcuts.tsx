@@ -19,7 +19,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
       ["A", "Next item that needs attention"],
       ["N", "Next unread chat"],
       ["W", "Next open task"],
-      ["J  K", "Next or previous chat or request"],
+      ["J  K", "Next or previous chat, request or event"],
       ["U", "Mark the selected chat as unread"],
       ["?", "Show keyboard shortcuts"],
     ],

@@ -184,6 +184,7 @@ function useCommands(): readonly PaletteAction[] {
       goTo("Inbox", INBOX),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
       goTo("Work", { view: "work", list: "open" }),
+      goTo("Activity", { view: "activity", filters: {} }),
       goTo("Problems", { view: "problems" }),
       ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
       goTo("Connect an agent", { view: "connect" }),
