@@ -7,8 +7,8 @@ import css from "./OrgMap.module.css";
 import { rounded, type Point } from "./routes";
 
 const HEAD = 9;
-/** More moving lines cost too much to paint. */
-const MAX_MOVING = 40;
+/** Painting more dashes costs too much: above so many lines they do not move, and are twice as long. */
+const MAX_FINE = 40;
 
 interface Props {
   edges: Edges;
@@ -17,14 +17,15 @@ interface Props {
 
 export const MessageEdges = memo(function MessageEdges({ edges, nameOf }: Props) {
   if (edges.shown.length === 0) return null;
+  const many = edges.shown.length > MAX_FINE;
   return (
-    <svg className={css.edges} width="1" height="1" aria-hidden="true" focusable="false" data-still={edges.shown.length > MAX_MOVING || undefined}>
+    <svg className={css.edges} width="1" height="1" aria-hidden="true" focusable="false" data-still={many || undefined}>
       {edges.shown.map((edge) => {
         const path = pathOf(edge.points);
         return (
           <g key={edge.key} className={css[edge.state]} data-edge={edge.state} data-count={edge.count} data-link={edge.key}>
-            <path className={css.casing} d={path} />
-            <path d={path} data-line strokeDasharray={DASHES[edge.state].join(" ") || undefined} strokeWidth={widthOf(edge)} />
+            {!many && <path className={css.casing} d={path} />}
+            <path d={path} data-line strokeDasharray={dashesOf(edge, many ? 2 : 1)} strokeWidth={widthOf(edge)} />
             <polygon points={headOf(edge.points, HEAD).map(({ x, y }) => `${x},${y}`).join(" ")} />
             <path className={css.hit} d={path}>
               <title>{titleOf(edge, nameOf)}</title>
@@ -54,6 +55,10 @@ export const EdgeLabels = memo(function EdgeLabels({ edges, nameOf, zoom }: Prop
     </svg>
   );
 });
+
+function dashesOf({ state }: Edge, scale: number): string | undefined {
+  return DASHES[state].map((length) => length * scale).join(" ") || undefined;
+}
 
 /** Several delegations make a line wider, within its lane. */
 function widthOf({ count }: Edge): number {

@@ -18,13 +18,14 @@ import { mapMemory, type MapMemory } from "./memory";
 import { EdgeLabels, EdgeLegend, MessageEdges } from "./MessageEdges";
 import { MiniMap, type MiniMapHandle } from "./MiniMap";
 import type { MapOrg } from "./org";
+import { overlap } from "./pack";
 import { markFirstDrawn } from "./performanceMark";
 import css from "./OrgMap.module.css";
 import { TeamFrame } from "./TeamFrame";
 import { useDragging } from "./useDragging";
 import { useEdges } from "./useEdges";
 import { usePainting } from "./usePainting";
-import { isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
+import { cardsIn, framesIn, isNear, MAX_CARDS, textScale, visibleIn, type Visible } from "./visibility";
 
 /** The same as dragging, for people who cannot drag. */
 const MOVES = [
@@ -64,7 +65,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop, onFollow }: Pr
   const picked = useRef<string | null>(null);
 
   const layout = useLayoutOf(org, memory, packed);
-  const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MAX_CARDS, cards: null }));
+  const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MAX_CARDS, cards: null, lines: null }));
   const [level, setLevel] = useState<number | null>(null);
   const [zoom, setZoom] = useState(1);
   const shownZoom = useRef(0);
@@ -330,31 +331,30 @@ interface NearProps {
 
 function MapCards({ org, layout, visible, selected, edges, zoom, nameOf }: NearProps) {
   const { tree, teams, folded, matches } = org;
-  const shown = (id: string): boolean => visible.cards === null || visible.cards.has(id);
+  const { lines } = visible;
+  const seen = useMemo(() => (lines === null ? edges : { ...edges, shown: edges.shown.filter(({ extent }) => overlap(extent, lines)) }), [edges, lines]);
   return (
     <>
-      {[...layout.frames].map(([id, frame]) => {
+      {framesIn(layout, visible).map(([id, frame]) => {
         const team = teams.get(id);
         const { x, y, w, h, depth, title } = frame;
         const where = { x, y, w, h, depth, title };
-        return team && shown(`frame:${id}`) ? <TeamFrame key={id} id={id} {...where} titled={isTitled(frame, zoom)} team={team} /> : null;
+        return team ? <TeamFrame key={id} id={id} {...where} titled={isTitled(frame, zoom)} team={team} /> : null;
       })}
-      <MessageEdges edges={edges} nameOf={nameOf} />
-      <EdgeLabels edges={edges} nameOf={nameOf} zoom={zoom} />
-      {[...layout.cards].map(([id, box]) =>
-        shown(id) ? (
-          <Card
-            key={id}
-            id={id}
-            x={box.x}
-            y={box.y}
-            selected={id === selected}
-            dimmed={matches !== null && !matches.has(id)}
-            worst={teams.get(id)?.worst ?? "offline"}
-            below={folded.has(id) && childrenOf(tree, id).length > 0 ? (teams.get(id)?.size ?? 1) - 1 : 0}
-          />
-        ) : null,
-      )}
+      <MessageEdges edges={seen} nameOf={nameOf} />
+      <EdgeLabels edges={seen} nameOf={nameOf} zoom={zoom} />
+      {cardsIn(layout, visible).map(([id, box]) => (
+        <Card
+          key={id}
+          id={id}
+          x={box.x}
+          y={box.y}
+          selected={id === selected}
+          dimmed={matches !== null && !matches.has(id)}
+          worst={teams.get(id)?.worst ?? "offline"}
+          below={folded.has(id) && childrenOf(tree, id).length > 0 ? (teams.get(id)?.size ?? 1) - 1 : 0}
+        />
+      ))}
     </>
   );
 }

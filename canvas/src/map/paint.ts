@@ -147,6 +147,8 @@ const CORNER = 8;
 /** Dashes of narrower lines run together. */
 const MIN_DASHED = 3;
 const COUNT_ROOM = 9;
+/** Narrower frames have no bar: they are nearly all bar. */
+const MIN_BAR = 40;
 
 /** Edges use the colours of the matching agent status. */
 const EDGE_COLOURS: Readonly<Record<EdgeState, AgentStatus>> = { waiting: "degraded", working: "working", done: "online", failed: "failed", message: "offline" };
@@ -160,7 +162,7 @@ function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, fr
   ctx.stroke();
   const team = what.teams.get(id);
   if (!isTitled(frame, zoom)) {
-    if (team && zoom < FAR_ZOOM && box.w > 6) bar(ctx, box, palette.status[team.worst]);
+    if (team && zoom < FAR_ZOOM && box.w > MIN_BAR) bar(ctx, box, palette.status[team.worst]);
     return;
   }
   const size = titlePixels(frame.title, zoom);
