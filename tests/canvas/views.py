@@ -156,6 +156,16 @@ async def show_chat(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("table")).to_be_visible()
 
 
+async def show_completion(page: Page, stage: Stage) -> None:
+    """A reply that was begun, with the list of names open."""
+    await show_chat(page, stage)
+    await page.get_by_role("button", name="Reply").last.evaluate("button => button.click()")
+    field = page.get_by_role("textbox", name="Message to Reader")
+    await field.fill("")
+    await field.press_sequentially("ask @")
+    await expect(page.get_by_role("listbox", name="Agents")).to_be_visible()
+
+
 async def show_work_in_chat(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['First line'].id}")
     await open_groups(page)
@@ -396,6 +406,7 @@ VIEWS: dict[str, View] = {
     "no such agent": show_no_agent,
     "chats": show_chats,
     "chat": show_chat,
+    "completion in a chat": show_completion,
     "messages of an agent": show_messages_beside,
     "conversation of two agents": show_peers,
     "problems": show_problems,
