@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from molecule_core.client.api import ApiClient
 from molecule_core.store.queries import load_queries, load_schema
 from molecule_core.views.event_buckets import count_by_time
-from molecule_core.views.event_lines import describe_event, kind_of, may_have_state
+from molecule_core.views.event_lines import _PHASES, _TICKS, describe_event, kind_of, may_have_state
 from molecule_core.wire.schemas.event_log import EVENT_KINDS, EVENT_STATES
 from molecule_core.wire.schemas.events import EVENTS
 from testing.clocks import FakeClock
@@ -500,12 +500,34 @@ def test_every_journaled_event_has_a_kind_and_a_line() -> None:
             assert line.verb, name
 
 
-def test_an_event_that_may_have_no_state_has_none() -> None:
-    """The filter by state does not read the payloads of these."""
-    silent = [name for name, each in EVENTS.items() if each.journaled and not may_have_state(name)]
-    assert "USER_MESSAGE" in silent and "DELEGATION_FAILED" not in silent
-    for name in silent:
-        assert describe_event(name, "w", {"seq": 1, "summary": "x"}, lambda _id: "Ops")[1] is None, name
+STATE_PAYLOADS: tuple[Item, ...] = (
+    *({"activity_type": type_, "status": status} for type_ in ("a2a_send", "error") for status in ("ok", "error")),
+    *({"message": "x", "options": options} for options in ([], ["a"])),
+    *({"tick": tick, "first_seq": 1, "last_seq": 1} for tick in (*_TICKS, "other")),
+    *({"state": state, "seq": 1, "mail_type": "MESSAGE"} for state in ("kept", "sent", "discarded", "failed")),
+    *({"target_id": "t", "phase": phase} for phase in (*_PHASES, "other")),
+    *({"target_id": "t", "error": "x", "status": status} for status in ("failed", "cancelled")),
+    *({"status": status} for status in ("completed", "failed", "interrupted")),
+    *(
+        {"status": {"type": type_}, "active_flags": flags}
+        for type_ in ("running", "completed", "errored", "shutdown")
+        for flags in ([], ["waiting_on_approval"])
+    ),
+)
+
+
+def test_the_filter_by_state_reads_the_payload_of_each_event_that_may_have_it() -> None:
+    found = set[tuple[str, str]]()
+    rest = {"seq": 1, "reason": "r", "messages": 2, "task_preview": "t", "response_preview": "r", "limit": "l"}
+    approval = {"requester_name": "n", "workspace_id": "w", "action": "a", "holder": {"workspace_id": "h", "name": ""}}
+    template = {"template_id": "t", "version": 1, "path": "root"}
+    for name, definition in EVENTS.items():
+        for payload in STATE_PAYLOADS if definition.journaled else ():
+            _, state = describe_event(name, "w", {**rest, **approval, **template, **payload}, lambda _id: "Ops")
+            if state is not None:
+                found.add((name, state))
+    possible = {(name, state) for name in EVENTS for state in EVENT_STATES if may_have_state(name, state)}
+    assert found == possible
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class EventMatcher:
 
     def _is_wanted_name(self, name: str) -> bool:
         query = self._query
-        if query.state is not None and not may_have_state(name):
+        if query.state is not None and not may_have_state(name, query.state):
             return False
         return not (query.kinds or query.names) or kind_of(name) in query.kinds or name in query.names
 

@@ -60,9 +60,9 @@ def kind_of(name: str) -> EventKind:
     return next((kind for prefix, kind in _PREFIXES if name.startswith(prefix)), "organisation")
 
 
-def may_have_state(name: str) -> bool:
-    """Return whether events of this name can say something about the state of work."""
-    return name in _STATEFUL
+def may_have_state(name: str, state: EventState) -> bool:
+    """Return whether events of this name can say this about the work. If so, their payloads say whether they do."""
+    return state in _POSSIBLE_STATES.get(name, ())
 
 
 def describe_event(
@@ -428,13 +428,35 @@ _DESCRIBERS: dict[str, Callable[[Payload], _Description]] = {
     "INSTRUCTION_TEMPLATE_FAILED": _template_failed,
     "INSTRUCTION_TEMPLATE_ROLLED_BACK": _template("rolled instructions back"),
 }
-_STATEFUL = frozenset(_DESCRIBERS) - {
-    *("USER_MESSAGE", "BROADCAST_MESSAGE", "MESSAGE_REQUEUED", "MESSAGE_DISCARDED", "CHAT_PRUNED", "CHAIN_RELEASED"),
-    *("CHAIN_ENDED", "APPROVAL_POLICIES_UPDATED", "WORKSPACE_PROVISIONING", "WORKSPACE_UPDATED", "WORKSPACE_ONLINE"),
-    *("WORKSPACE_OFFLINE", "WORKSPACE_AWAITING_AGENT", "WORKSPACE_REMOVED", "WORKSPACE_PAUSED", "WORKSPACE_MOVED"),
-    *("WORKSPACE_HIBERNATED", "WORKSPACE_LIMIT_ENDED", "WORKSPACE_EXPANDED", "WORKSPACE_COLLAPSED"),
-    *("EXTERNAL_CREDENTIALS_ROTATED", "PEOPLE_CHANGED", "RUNNERS_CHANGED", "AGENT_CARD_UPDATED", "MEMORY_WRITTEN"),
-    *("MEMORY_FORGOTTEN", "SHARED_CONTEXT_UPDATED", "PROMPT_BUILT", "THREAD_ITEM", "INSTRUCTION_TEMPLATE_SAVED"),
-    "INSTRUCTION_TEMPLATE_ROLLED_BACK",
+_DONE, _FAILED, _WAITING, _WORKING = (
+    frozenset[EventState]((each,)) for each in ("done", "failed", "waiting", "working")
+)
+_POSSIBLE_STATES: dict[str, frozenset[EventState]] = {
+    "AGENT_MESSAGE": _WAITING,
+    "ACTIVITY_LOGGED": _FAILED,
+    "MESSAGE_TICK": _DONE | _FAILED | _WAITING | _WORKING,
+    "MESSAGE_OVERDUE": _FAILED,
+    "MESSAGE_DRAFTED": _DONE | _WAITING,
+    "MESSAGE_DEAD": _FAILED,
+    "CHAIN_FROZEN": _WAITING,
+    "DELEGATION_SENT": _WORKING,
+    "DELEGATION_STATUS": _WAITING | _WORKING,
+    "DELEGATION_COMPLETE": _DONE,
+    "DELEGATION_FAILED": _DONE | _FAILED,
+    "DELEGATION_REFUSED": _FAILED,
+    **dict.fromkeys(
+        ("APPROVAL_REQUESTED", "APPROVAL_ESCALATED", "APPROVAL_INFO_REQUESTED", "APPROVAL_ANSWERED"), _WAITING
+    ),
+    **dict.fromkeys(("APPROVAL_APPROVED", "APPROVAL_WITHDRAWN", "APPROVAL_USED"), _DONE),
+    **dict.fromkeys(("APPROVAL_DENIED", "APPROVAL_EXPIRED"), _FAILED),
+    "WORKSPACE_DEGRADED": _FAILED,
+    "WORKSPACE_LIMITED": _WAITING,
+    "THREAD_STARTED": _WORKING,
+    "THREAD_STATUS_CHANGED": _DONE | _FAILED | _WAITING | _WORKING,
+    "TURN_STARTED": _WORKING,
+    "TURN_COMPLETED": _DONE | _FAILED,
+    "THREAD_CLOSED": _DONE,
+    "THREAD_MAIL": _FAILED,
+    "INSTRUCTION_TEMPLATE_FAILED": _FAILED,
 }
-"""Events whose description can have a state."""
+"""States that descriptions of events can have; those of other events have none."""

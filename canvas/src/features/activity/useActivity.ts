@@ -12,7 +12,7 @@ const PAGE_SIZE = 100;
 /** Events within this time cause one read. */
 const GATHER_MS = 400;
 /** A request reads a limited number of events; this many in a row are made before the person is asked. */
-const MAX_EMPTY_READS = 5;
+const MAX_EMPTY_READS = 20;
 /** More new events than these are read as a new list. */
 const MAX_NEW_READS = 5;
 export const MAX_EVENTS = 5_000;
