@@ -245,6 +245,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/orgs/{org_id}/activity/export"): Rule(EVERYBODY, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/untaken"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/orgs/{org_id}/questions"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/dead-letters/{activity_id}/requeue"): Rule(
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True

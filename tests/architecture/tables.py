@@ -28,6 +28,7 @@ TABLES: dict[str, str] = {
     "push_targets": "messages",
     "answer_waits": "messages",
     "read_marks": "messages",
+    "questions": "messages",
     "chains": "messages",
     "storage_usage": "messages",
     "files": "messages",

@@ -246,6 +246,9 @@ class Limits(Struct, frozen=True, kw_only=True):
         1000
     )
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
+    open_questions: Annotated[
+        Count, Meta(description="questions of one workspace that wait for an answer; older ones count as closed")
+    ] = 100
     option_length: Annotated[Count, Meta(description="one option of a question, characters")] = 120
     shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32
     shared_file_bytes: Annotated[Count, Meta(description="one shared file, UTF-8")] = 64 << 10

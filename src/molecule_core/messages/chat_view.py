@@ -7,7 +7,7 @@ import msgspec
 from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.messages.approval_messages import approval_id_of
 from molecule_core.messages.obligations.model import ObligationState, obligation_state, template_label
-from molecule_core.messages.rules import text_of
+from molecule_core.messages.rules import chosen_question, text_of
 from molecule_core.wire.schemas.activity import (
     APPROVAL_KINDS,
     ActivityMethod,
@@ -112,9 +112,8 @@ def to_peer_message(message: PeerMessageColumns, *obligation_columns: Any) -> Pe
 
 def _chosen_option(metadata: dict[str, Any]) -> tuple[str | None, int | None]:
     """Return the question that a message answers and the option's number, as its sender states them."""
-    question, option = metadata.get("option_of"), metadata.get("option")
-    is_choice = isinstance(question, str) and isinstance(option, int) and not isinstance(option, bool)
-    return (question, option) if is_choice else (None, None)
+    question = chosen_question(metadata)
+    return (None, None) if question is None else (question, metadata["option"])
 
 
 def _quoted_message(metadata: dict[str, Any]) -> str | None:

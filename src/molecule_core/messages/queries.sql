@@ -741,6 +741,53 @@ INSERT INTO read_marks (person_id, workspace_id, seq)
 SELECT :person_id, w.id, coalesce((SELECT max(a.seq) FROM activities a WHERE a.workspace_id = w.id), 0)
 FROM workspaces w WHERE w.org_id = :org_id;
 
+-- name: insert_question
+-- store an open question of an agent to people
+INSERT INTO questions (workspace_id, seq, org_id, activity_id, asked_at)
+VALUES (:workspace_id, :seq, :org_id, :activity_id, :asked_at);
+
+-- name: forget_oldest_questions
+-- delete the open questions of a workspace except the newest `most`
+DELETE FROM questions WHERE workspace_id = :workspace_id AND seq <= (
+    SELECT q.seq FROM questions q WHERE q.workspace_id = :workspace_id ORDER BY q.seq DESC LIMIT 1 OFFSET :most
+);
+
+-- name: close_question
+-- close the question of which a person has chosen an option
+DELETE FROM questions WHERE workspace_id = :workspace_id AND activity_id = :activity_id;
+
+-- name: close_questions_before
+-- close the questions before a message of a person
+DELETE FROM questions WHERE workspace_id = :workspace_id AND seq < :seq;
+
+-- name: forget_question
+-- delete the question of a pruned row
+DELETE FROM questions WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_questions
+-- delete the questions of a removed workspace
+DELETE FROM questions WHERE workspace_id = :workspace_id;
+
+-- name: questions_page
+-- open questions of an organisation after a position, oldest first, limited by rows and bytes (at least one row)
+SELECT a.id, a.workspace_id, a.seq, a.created_at, a.request_body, w.found
+FROM (
+    SELECT p.workspace_id, p.seq, count(*) OVER () AS found,
+        sum(p.size) OVER (ORDER BY p.asked_at, p.activity_id) - p.size AS before
+    FROM (
+        SELECT q.workspace_id, q.seq, q.asked_at, q.activity_id, r.size
+        FROM questions q JOIN activities r ON r.workspace_id = q.workspace_id AND r.seq = q.seq
+        WHERE q.org_id = :org_id
+            AND (CAST(:at AS BIGINT) IS NULL OR (q.asked_at, q.activity_id) > (:at, CAST(:after AS TEXT)))
+        ORDER BY q.asked_at, q.activity_id LIMIT :count
+    ) p
+) w JOIN activities a ON a.workspace_id = w.workspace_id AND a.seq = w.seq
+WHERE w.before < :page_bytes ORDER BY a.created_at, a.id;
+
+-- name: position_of_question
+-- when a question was asked, answered or not
+SELECT created_at FROM activities WHERE id = :id AND org_id = :org_id AND method = 'notify';
+
 -- name: cause_of
 -- the message that an agent is working on: the named one if it was delivered, else the newest claimed, else the newest acknowledged
 SELECT a.id, a.root_id, a.hop, a.small_talk, a.source_id, a.created_at, CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END,

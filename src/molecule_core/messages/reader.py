@@ -52,6 +52,7 @@ from molecule_core.wire.schemas.activity import (
 from molecule_core.wire.schemas.conversations import ConversationPeer, ConversationPeers, LastPeerMessage
 from molecule_core.wire.schemas.events import ActivityPayload, AgentMessagePayload
 from molecule_core.wire.schemas.live import SnapshotChat, SnapshotUnanswered
+from molecule_core.wire.schemas.questions import QuestionPage, QuestionRow
 
 # 4 KiB: the bodies that a live event carries. Clients read larger ones with the row.
 _MAX_PAYLOAD_BYTES = 4096
@@ -59,6 +60,8 @@ _MAX_PAYLOAD_BYTES = 4096
 _MAX_UNANSWERED = 10_000
 # Messages of a conversation are counted up to this number in each direction.
 _MAX_COUNTED = 1000
+# Characters of the text of a question in a list. Its chat has all of it.
+_MAX_QUESTION_TEXT = 2000
 _PEER_COLUMNS = len(PeerMessageColumns._fields)
 # Inboxes per batch.
 _INBOX_BATCH = 200
@@ -496,6 +499,44 @@ def _to_placed(row: Row) -> PlacedPeerMessage:
     message = to_peer_message(columns, *row[_PEER_COLUMNS:])
     size = len(columns.request_body.encode())
     return PlacedPeerMessage(PeerPosition(columns.created_at, columns.id), message, size)
+
+
+class QuestionReader:
+    """Reader of open questions."""
+
+    def __init__(self, store: Store, org: OrgReader, *, limits: Limits) -> None:
+        self._store = store
+        self._org = org
+        self._page_bytes = limits.page_bytes
+
+    async def list_open(self, org_id: str, count: int, after: str | None) -> QuestionPage:
+        """List the open questions of an organisation, oldest first. Raises CursorNotFound."""
+        at = None if after is None else await self._position(org_id, after)
+        page = {"org_id": org_id, "at": at, "after": after, "count": count + 1, "page_bytes": self._page_bytes}
+        rows = await self._store.rows("questions_page", page)
+        questions = [self._to_question(row) for row in rows[:count]]
+        return QuestionPage(questions, reached_end=not rows or rows[0][-1] <= len(questions))
+
+    async def _position(self, org_id: str, question_id: str) -> int:
+        rows = await self._store.rows("position_of_question", {"id": question_id, "org_id": org_id})
+        if not rows:
+            raise CursorNotFound(name="after")
+        return int(rows[0][0])
+
+    def _to_question(self, row: Row) -> QuestionRow:
+        id_, workspace_id, seq, asked_at, body, _ = row
+        workspace = self._org.workspace(workspace_id)
+        text = text_of(stored_message(body)["parts"])
+        return QuestionRow(
+            activity_id=id_,
+            workspace_id=workspace_id,
+            workspace_name="" if workspace is None else workspace.name,
+            seq=seq,
+            text=text[:_MAX_QUESTION_TEXT],
+            is_cut=len(text) > _MAX_QUESTION_TEXT,
+            options=question_options(body),
+            asked_at=to_rfc3339(asked_at),
+        )
 
 
 class ChainReader:

@@ -46,6 +46,7 @@ _ROW_DELETES = (
     "forget_answer_wait",
     "forget_dead_letter",
     "forget_obligation",
+    "forget_question",
 )
 _WORKSPACE_DELETES = (
     "forget_inbox",
@@ -53,6 +54,7 @@ _WORKSPACE_DELETES = (
     "forget_every_delivery",
     "forget_every_obligation",
     "forget_read_marks",
+    "forget_questions",
     "forget_last_instructions",
 )
 

@@ -220,6 +220,13 @@ def named_message_id(metadata: Mapping[str, Any]) -> str | None:
     return None
 
 
+def chosen_question(metadata: Mapping[str, Any]) -> str | None:
+    """Return the id of the question of which a person's message chooses an option, as its sender states it."""
+    question, option = metadata.get("option_of"), metadata.get("option")
+    is_choice = isinstance(question, str) and isinstance(option, int) and not isinstance(option, bool)
+    return question if is_choice else None
+
+
 def is_progress(metadata: Mapping[str, Any]) -> bool:
     """Return whether a message only reports progress.
 

@@ -38,7 +38,7 @@ class MessageSubscriber:
         )
         # Read the numbers of all inboxes in one batch: there may be hundreds of remaining siblings.
         yield RequestBatch([CurrentNumber(name, each) for each in by_sender for name in ("last_inbound", "last_seq")])
-        notices = WriteSet(None)
+        notices = WriteSet(None, [("forget_questions", {"workspace_id": each}) for each in removal.ids])
         for source_id, unanswered in by_sender.items():
             source = self._org.workspace(source_id)
             if source is None or source.removed:

@@ -38,6 +38,7 @@ from molecule_core.messages.model import (
 from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.obligations.model import AnswerTarget, Obligation, obligation_key, reply_due_at
 from molecule_core.messages.obligations.transitions import extend_for_progress, undo_delivery
+from molecule_core.messages.questions import close_answered_questions, open_question
 from molecule_core.messages.storage_usage import StorageQuota
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
@@ -220,8 +221,12 @@ class MessageWriter:
             expires_at=None if ttl is None else now + ttl * SECOND,
             trace_parent=draft.trace_parent,
         )
-        event = "USER_MESSAGE" if kind == MessageKind.USER else "ACTIVITY_LOGGED"
-        return insert_activity(activity, resolved.file_ids, event_name=event) + schedule_delivery(target, activity)
+        is_of_person = kind == MessageKind.USER
+        event = "USER_MESSAGE" if is_of_person else "ACTIVITY_LOGGED"
+        inserted = insert_activity(activity, resolved.file_ids, event_name=event) + schedule_delivery(target, activity)
+        if is_of_person:
+            inserted += WriteSet(None, [close_answered_questions(activity, draft.message["metadata"])])
+        return inserted
 
     def end_delegation(
         self, draft: MessageDraft, answer_target: AnswerTarget, obligation: Obligation, via: str, *, declined: bool
@@ -393,6 +398,8 @@ class MessageWriter:
         receipt = MessageReceipt(activity.id, activity.id, activity.created_at)
         inserted = insert_activity(activity, resolved.file_ids, event_name="AGENT_MESSAGE")
         sent = inserted.returning(receipt)
+        if notice.metadata.get("options"):
+            sent += WriteSet(None, open_question(activity, self._limits))
         if answer_target.obligation is None:
             return sent
         if obligation is not None:

@@ -40,6 +40,7 @@ from molecule_core.api.messages.delivery import DeliveryRoutes
 from molecule_core.api.messages.files import FileRoutes
 from molecule_core.api.messages.inbox import InboxRoutes
 from molecule_core.api.messages.inbox_view import InboxPresenter
+from molecule_core.api.messages.questions import QuestionRoutes
 from molecule_core.api.messages.replies import ReplyRoutes
 from molecule_core.api.messages.result_waits import DelegationWait, ReplyWait
 from molecule_core.api.messages.send import MessageRoutes
@@ -82,7 +83,7 @@ from molecule_core.memory.retention import MemoryRetention
 from molecule_core.messages import events
 from molecule_core.messages.model import MESSAGE_EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
 from molecule_core.messages.obligations.model import OVERDUE_TIMER
-from molecule_core.messages.reader import ChainReader, PeerMessageReader, TraceReader
+from molecule_core.messages.reader import ChainReader, PeerMessageReader, QuestionReader, TraceReader
 from molecule_core.messages.retention import MessageRetention
 from molecule_core.messages.template_outcomes import CANARY_TIMER
 from molecule_core.org.limit_writer import LIMIT_TIMER, LimitWriter
@@ -434,6 +435,7 @@ class Server:
             org,
             limits=limits,
         ).routes()
+        yield from QuestionRoutes(QuestionReader(self.store, org, limits=limits), limits=limits).routes()
         yield from ChainRoutes(messages.writer, ChainReader(self.store), org, limits=limits).routes()
         yield from TraceRoutes(
             RequestTraceReader(

@@ -296,6 +296,17 @@ CREATE TABLE read_marks (
     PRIMARY KEY (person_id, workspace_id)
 ) /*sqlite: WITHOUT ROWID */;
 
+-- messages: questions with options that agents have asked people and that have no answer yet
+CREATE TABLE questions (
+    workspace_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    org_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    asked_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, seq)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX questions_by_org ON questions (org_id, asked_at, activity_id);
+
 -- messages: chains of messages that reached a limit, and the decision of a person. most_*: limits of this chain.
 CREATE TABLE chains (
     root_id TEXT PRIMARY KEY,
