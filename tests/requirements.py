@@ -187,6 +187,8 @@ NOW = {
     "C73": "A strict CSP on every response (canvas R73).",
     "C74": "Login: one-time link, session in an HttpOnly cookie; tokens shown once, never in a URL's path or query "
     "(canvas R74).",
+    "CN1": "The inbox lists all that waits for a person, each thing once: approvals, questions, drafts, failed and "
+    "stuck work. Its number is the only one.",
     "CT1": "The trace of a request: everything that one message caused, as trees, on a timeline and by time.",
     "CT2": "Work: what runs, waits, has failed and is done in the whole organisation, live and page by page.",
     "CT3": "Tables break no word; the editor of instructions keeps its preview and its save bar in view.",

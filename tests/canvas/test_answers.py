@@ -23,7 +23,7 @@ DRAFT = "It is done: `make check` is green, <b>all</b> of it."
 _BADGE_AND_STATUS = """
 (card) => {
   const [badge, glyph] = [card.querySelector("[title]"), card.querySelector("svg")];
-  const status = glyph.nextSibling;
+  const status = glyph.nextSibling.firstChild;
   status.data = "Limited until 23:59";
   const text = document.createRange();
   text.selectNodeContents(status);
@@ -35,7 +35,7 @@ _BADGE_AND_STATUS = """
 
 
 def draft_of(page: Page, name: str) -> Locator:
-    return page.get_by_role("group", name=f"Draft from {name}")
+    return page.get_by_role("group", name=f"Unsent answer of {name}")
 
 
 def owing(page: Page) -> Locator:
@@ -60,8 +60,8 @@ async def test_what_a_mute_agent_said_is_a_card_and_one_click_makes_it_the_answe
     await expect(card).to_contain_text("Is it <i>done</i>?")
     await expect(card).to_contain_text("Answered outside Molecule")
     await expect(draft_of(page, "Reader")).to_contain_text("make check is green, <b>all</b> of it.")
-    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 unanswered")
-    await draft_of(page, "Reader").get_by_role("button", name="Send draft").click()
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("Answer not sent")
+    await draft_of(page, "Reader").get_by_role("button", name="Accept as answer").click()
     await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     assert await said_by(stage, "Reader") == [DRAFT]
     assert (await obligation(stage, "Reader"))["state"] == "answered"
@@ -123,7 +123,7 @@ async def test_a_draft_in_the_chat_is_changed_before_it_is_sent_and_the_other_ta
     draft = draft_of(page, "Reader")
     await draft.get_by_role("button", name="Edit").click()
     await draft.get_by_role("textbox", name="Answer to send").fill("Yes, all of it")
-    await draft.get_by_role("button", name="Send edited answer").click()
+    await draft.get_by_role("button", name="Accept edited answer").click()
     for each in (page, other):
         await expect(Chat(each, "Reader").message("Is it done?")).to_contain_text("Answered")
         await Chat(each, "Reader").shows("Yes, all of it")
@@ -132,12 +132,12 @@ async def test_a_draft_in_the_chat_is_changed_before_it_is_sent_and_the_other_ta
 
 
 @requirement("C30", "M26")
-async def test_a_draft_that_is_discarded_reaches_nobody_and_the_message_waits_on(desk: Desk) -> None:
+async def test_a_draft_that_is_dismissed_reaches_nobody_and_the_message_waits_on(desk: Desk) -> None:
     stage = desk.stage
     page = await desk.open(chat_path(stage, "Reader"))
     row = await ask(stage, "Reader", "Is it done?")
     await mutter(stage, "Reader", row["id"], "What do I know")
-    await draft_of(page, "Reader").get_by_role("button", name="Discard").click()
+    await draft_of(page, "Reader").get_by_role("button", name="Dismiss").click()
     await expect(draft_of(page, "Reader")).to_have_count(0)
     await expect(Chat(page, "Reader").message("Is it done?")).to_contain_text("answer due")
     assert await said_by(stage, "Reader") == []
@@ -204,8 +204,8 @@ async def test_who_may_only_look_reads_a_draft_and_sends_none(desk: Desk) -> Non
     page = await desk.enter(await desk.context(), chat_path(stage, "Writer"), await stage.link_for("viewer"))
     await expect(page.get_by_role("group", name="Options").get_by_role("button", name="Monday")).to_be_disabled()
     await page.get_by_role("link", name="Problems").click()
-    await expect(draft_of(page, "Reader")).to_contain_text("Only operators and owners can send it.")
-    assert await page.get_by_role("button", name="Send draft").count() == 0
+    await expect(draft_of(page, "Reader")).to_contain_text("Only operators and owners can accept it.")
+    assert await page.get_by_role("button", name="Accept as answer").count() == 0
 
 
 @requirement("C30", "M28")

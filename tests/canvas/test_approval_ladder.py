@@ -25,8 +25,8 @@ async def stands_apart(page: Page, url: str, asker: Seat) -> None:
     await page.goto(f"{url}/app/org")
     pulse = {"workspace_id": asker.id, "active_tasks": 1, "current_task": "deploys"}
     await asker.api.post("/registry/heartbeat", pulse)
-    await expect(card(page, "Deployer")).to_contain_text("Waiting for a person")
-    await expect(page.get_by_role("treeitem", name="Deployer Waiting for a person")).to_be_visible()
+    await expect(card(page, "Deployer")).to_contain_text("Waiting for you")
+    await expect(page.get_by_role("treeitem", name="Deployer Waiting for you")).to_be_visible()
 
 
 @requirement("C13", "C40", "C41", "C42")

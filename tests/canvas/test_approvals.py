@@ -76,10 +76,10 @@ async def test_a_request_is_in_the_inbox_within_half_a_second_with_all_that_it_s
 async def test_what_waits_is_in_the_strip_and_the_key_goes_to_it_and_back_to_the_list(desk: Desk) -> None:
     page = await desk.open("/app/chat")
     made = await ask_leave(desk.stage, "Lead")
-    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("Waiting for you")
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("Needs approval")
     await page.keyboard.press("a")
     await expect(request(page).get_by_role("heading", name="deploy")).to_be_focused()
-    await expect(page).to_have_url(re.compile(re.escape(path_of(desk.stage, made))))
+    await expect(page).to_have_url(re.compile(rf"/app/inbox/{made['approval_id']}\?of={made['workspace_id']}$"))
     await page.keyboard.press("Escape")
     await expect(request(page)).to_be_hidden()
     await page.keyboard.press("j")
@@ -287,6 +287,7 @@ async def test_a_list_that_cannot_be_read_keeps_what_was_there_and_says_so(desk:
     await page.route("**/approvals/pending*", refuse)
     await page.get_by_role("link", name="Inbox").click()
     await expect(page.get_by_role("alert")).to_contain_text("Could not load the list.")
+    await page.get_by_role("link", name="Approvals").click()
     await expect(row(page, made)).to_be_visible()
     seat = desk.stage.seats["Lead"]
     await seat.api.post(f"/workspaces/{seat.id}/approvals/{made['approval_id']}/withdraw", {})

@@ -62,7 +62,6 @@ async def show_token_question(page: Page, stage: Stage) -> None:
 
 DIALOGS: dict[str, View] = {
     **{name: VIEWS[name] for name in ("move", "remove", "discard", "new template", "several requests", "keys")},
-    "all that needs attention": VIEWS["all that needs you"],
     "remove team": show_remove_team,
     "new token": show_new_token,
     "issued token": show_issued_token,

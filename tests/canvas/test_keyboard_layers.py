@@ -52,7 +52,7 @@ async def test_the_palette_is_there_two_frames_after_its_key_without_asking_the_
 async def test_the_palette_puts_unread_chats_first_then_recent_ones(desk: Desk, page: Page, fingers: Fingers) -> None:
     for name in ("Quality", "Backend", "Writer"):
         await desk.stage.say(name, "Done")
-    await page.get_by_role("region", name="Needs attention").get_by_role("button", name="Backend").click()
+    await page.get_by_role("treeitem", name="Backend").click()
     panel = page.get_by_role("complementary", name="Backend")
     await expect(panel.get_by_text("Done")).to_be_visible()
     await expect(page).to_have_title("(2) Backend · Default · Molecule")
@@ -158,7 +158,7 @@ async def test_escape_closes_the_topmost_layer_only(page: Page, fingers: Fingers
 @requirement("C62")
 async def test_a_closed_dialog_gives_the_focus_back_to_its_button(desk: Desk, page: Page, fingers: Fingers) -> None:
     await fill(desk.stage)
-    for opener in ("Search agents, texts and commands", "Shortcuts", r"^All \d+$"):
+    for opener in ("Search agents, texts and commands", "Shortcuts"):
         button = page.get_by_role("button", name=re.compile(opener))
         await fingers.use(button)
         await expect(page.get_by_role("dialog")).to_be_visible()

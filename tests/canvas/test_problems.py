@@ -52,7 +52,7 @@ async def test_a_dead_letter_is_sent_again_from_the_page_and_arrives(desk: Desk)
     await expect(row).to_contain_text("The agent did not pick it up in time")
     await expect(row).to_contain_text("Read this, <b>please</b>")
     await expect(row.get_by_role("link", name="Reader")).to_be_visible()
-    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not delivered")
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("Message not delivered")
     await row.get_by_role("button", name="Send again").click()
 
     await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
@@ -76,7 +76,7 @@ async def test_nothing_is_called_well_while_the_lists_cannot_be_read(desk: Desk)
     await context.unroute("**/dead-letters*")
     await page.evaluate(PRESS_IF_THERE, "Try again")  # it may have tried by itself in that moment
     await expect(page.get_by_role("region", name="Undelivered messages")).to_contain_text("too late")
-    await expect(strip).to_contain_text("1 not delivered")
+    await expect(strip).to_contain_text("Message not delivered")
     await expect(page.get_by_text("Could not")).to_have_count(0)
 
 
@@ -101,10 +101,11 @@ async def test_a_stopped_chain_is_a_card_and_goes_on_when_a_person_says_so(desk:
         .get_by_role("button", name=re.compile("Message chain stopped"))
         .click()
     )
-    row = page.get_by_role("region", name="Stopped message chains").get_by_role("listitem")
-    await expect(row).to_contain_text("Forwarded 24 times")
-    await row.get_by_role("button", name="Resume").click()
-    await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
+    item = page.locator(f"[data-item='chain {root_id}']")
+    await expect(item).to_be_focused()
+    await expect(item).to_contain_text("Forwarded 24 times")
+    await item.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_role("main").get_by_text("You’re all caught up")).to_be_visible()
     org_id = (await desk.stage.admin.get("/orgs"))[0]["id"]
     chain = await desk.stage.admin.get(f"/orgs/{org_id}/chains/{root_id}")
     assert chain["chain"]["state"] == "released"
@@ -154,7 +155,7 @@ async def test_mail_that_nobody_takes_is_seen_until_its_agent_comes_for_it(brows
         await expect(row).to_contain_text("1 message waiting")
         await expect(row).to_contain_text("online")
         await expect(row.get_by_role("link", name="Reader")).to_be_visible()
-        await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not picked up")
+        await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 message not picked up")
         (message,) = await seat.api.claim(seat.id, wait=5)
         await seat.api.ack(seat.id, message)
         await expect(page.get_by_role("heading", name="No problems")).to_be_visible()
@@ -177,8 +178,8 @@ async def test_an_open_page_lists_unread_mail_when_its_time_passes_without_a_cli
         row = problems.get_by_role("region", name="Unread mail").get_by_role("listitem")
         await expect(row).to_contain_text("1 message waiting")
         for page in (problems, chats):
-            await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 not picked up")
-            await expect(page.get_by_role("navigation", name="Main").get_by_text("1 open")).to_have_count(1)
+            await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("1 message not picked up")
+            await expect(page.get_by_role("navigation", name="Main").get_by_text("1 waiting for you")).to_have_count(1)
         await desk.close()
 
 

@@ -52,6 +52,7 @@ async def fill(stage: Stage) -> None:
     await offer(stage, "Frontend", "Which day shall it go out?", ["Monday", "Whenever somebody has looked at it"])
     asked = await ask(stage, "Frontend", "Is the page ready?")
     await mutter(stage, "Frontend", asked["id"], f"It is ready.\n\n{RICH}")
+    await offer(stage, "Quality", "Which browser?", ["Firefox", "The one that most people have"])
     path = f"/orgs/{org_id}/instruction-templates"
     parts = {"blocks": {"compact": "Answer {{ reply_tool }}."}, "lines": ["Be brief; " + "very " * 20 + "brief."]}
     await stage.admin.post(path, {"id": "support-team", "extends": "generic-mcp-default", "parts": parts})
@@ -307,7 +308,7 @@ async def show_problems(page: Page, stage: Stage) -> None:
 
 async def show_draft(page: Page, stage: Stage) -> None:
     await go(page, stage, f"chat/{stage.seats['Frontend'].id}")
-    await expect(page.get_by_role("group", name="Draft from Frontend").get_by_role("table")).to_be_visible()
+    await expect(page.get_by_role("group", name="Unsent answer of Frontend").get_by_role("table")).to_be_visible()
     await expect(page.get_by_role("group", name="Options")).to_be_visible()
 
 
@@ -395,7 +396,9 @@ async def show_keys(page: Page, stage: Stage) -> None:
 async def show_all_that_needs_you(page: Page, stage: Stage) -> None:
     await show_settings(page, stage)
     await page.get_by_role("region", name="Needs attention").get_by_role("button", name="All").click()
-    await expect(page.get_by_role("dialog")).to_be_visible()
+    await expect(page.locator("[data-item]").first).to_be_visible()
+    for kind in ("question", "answer", "dead", "chain", "approval", "agent"):
+        await expect(page.locator(f"[data-item^='{kind} ']").first).to_be_attached()
 
 
 VIEWS: dict[str, View] = {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LISTS } from "./state/approvals";
-import { hrefOf, ORG, parsePlace, type Place } from "./router";
+import { hrefOf, INBOX, ORG, parsePlace, type Place } from "./router";
 
 function read(href: string): Place {
   const url = new URL(href, "http://127.0.0.1");
@@ -13,7 +13,8 @@ const id = fc.string({ minLength: 1, maxLength: 20, unit: "grapheme" }).filter((
 const place: fc.Arbitrary<Place> = fc.oneof(
   fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "threads" as const, "prompt" as const, "about" as const, null), filter: fc.string() }),
   fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
-  fc.record({ view: fc.constant("inbox" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })) }),
+  fc.record({ view: fc.constant("inbox" as const), kind: fc.constant("approval" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })), item: fc.option(id) }),
+  fc.record({ view: fc.constant("inbox" as const), kind: fc.constantFrom(null, "question" as const, "agent" as const), list: fc.constant("waiting" as const), open: fc.option(fc.record({ id, workspaceId: id })), item: fc.option(id) }),
   fc.record({ view: fc.constant("activity" as const), filters: fc.dictionary(fc.constantFrom("q", "agent", "kind", "since", "open"), id, { noNullPrototype: true }) }),
   fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
   fc.record({ view: fc.constant("thread" as const), id, tab: fc.constantFrom("said" as const, "tree" as const, "sight" as const, "base" as const) }),
@@ -33,6 +34,11 @@ test("addresses of no place are told so, and damaged ones do not break the page"
   expect(read("/app/wonders/7")).toEqual({ view: "unknown", path: "/app/wonders/7" });
   expect(parsePlace("/app/chat/%E0%A4%A", "?m=%")).toMatchObject({ view: "chats", workspaceId: "%E0%A4%A" });
   expect(read("/app/org?panel=chat")).toEqual(ORG);
+});
+
+test("links to approvals from before there were other kinds lead to approvals", () => {
+  expect(read("/app/inbox?state=decided")).toEqual({ ...INBOX, kind: "approval", list: "decided" });
+  expect(read("/app/inbox?kind=of-tomorrow")).toEqual(INBOX);
 });
 
 test("a delegation and what is looked at below it are in the address", () => {

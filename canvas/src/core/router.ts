@@ -1,6 +1,7 @@
 /** The address of the page holds everything that decides which view is shown. */
 
 import { LISTS, type ListName } from "./state/approvals";
+import { INBOX_KINDS, type InboxKind } from "./state/inboxKinds";
 import { createStore, type Store } from "./store/store";
 
 const BASE = "/app";
@@ -27,8 +28,7 @@ export type Place =
   | { view: "work"; list: WorkList }
   /** `id`: of any message or delegation of the request. */
   | { view: "trace"; id: string }
-  /** `open`: the selected approval, and the workspace that requested it. */
-  | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
+  | InboxPlace
   | { view: "prompt"; workspaceId: string }
   | { view: "thread"; id: string; tab: ThreadTab }
   | { view: "activity"; filters: ActivityFilters }
@@ -38,13 +38,23 @@ export type Place =
   | { view: "settings" }
   | { view: "unknown"; path: string };
 
+/** `kind`: null for all kinds; `list`: of approvals; `open`: the selected approval, and the workspace that requested it;
+ * `item`: the key of another item that is shown. */
+export interface InboxPlace {
+  view: "inbox";
+  kind: InboxKind | null;
+  list: ListName;
+  open: { id: string; workspaceId: string } | null;
+  item: string | null;
+}
+
 export interface Router {
   place: Store<Place>;
   go(to: Place, options?: { replace?: boolean }): void;
   stop(): void;
 }
 
-export const INBOX: Place = { view: "inbox", list: "waiting", open: null };
+export const INBOX: InboxPlace = { view: "inbox", kind: null, list: "waiting", open: null, item: null };
 export const ORG: Place = { view: "org", focus: null, panel: null, filter: "" };
 
 /** Whether a chat or the list of chats is shown. */
@@ -89,11 +99,18 @@ export function parsePlace(path: string, search: string): Place {
   }
 }
 
-/** Approvals are the only kind. A kind from a newer version opens the same view. */
-function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
-  const list = LISTS.find((each) => each === query.get("state")) ?? "waiting";
+/** The approval among approvals. */
+export function approvalPlace({ id, workspaceId }: { id: string; workspaceId: string }, list: ListName): InboxPlace {
+  return { ...INBOX, kind: "approval", list, open: { id, workspaceId } };
+}
+
+/** A kind from a newer version opens all kinds. */
+function inboxPlace(id: string | undefined, query: URLSearchParams): InboxPlace {
+  const state = LISTS.find((each) => each === query.get("state"));
+  const kind = INBOX_KINDS.find((each) => each === query.get("kind")) ?? (state === undefined ? null : "approval");
   const workspaceId = query.get("of");
-  return { view: "inbox", list, open: id === undefined || workspaceId === null ? null : { id, workspaceId } };
+  const open = id === undefined || workspaceId === null ? null : { id, workspaceId };
+  return { ...INBOX, kind, list: state ?? "waiting", open, item: query.get("item") };
 }
 
 const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
@@ -135,7 +152,7 @@ export function hrefOf(place: Place): string {
       return `${BASE}/activity${search(place.filters)}`;
     case "inbox": {
       const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
-      return `${BASE}/inbox${id}${search({ kind: "approval", state: place.list, of: place.open?.workspaceId ?? null })}`;
+      return `${BASE}/inbox${id}${search({ kind: place.kind, state: place.kind === "approval" ? place.list : null, of: place.open?.workspaceId ?? null, item: place.item })}`;
     }
     case "prompt":
       return `${BASE}/prompt/${encodeURIComponent(place.workspaceId)}`;

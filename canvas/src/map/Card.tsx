@@ -7,7 +7,6 @@ import { Badge } from "../ui/Badge";
 import { AgentStatusGlyph, AgentStatusMark } from "../ui/AgentStatusMark";
 import { countUnanswered } from "../core/state/obligationUpdates";
 import { STATUS_TEXTS, taskOf, type AgentStatus } from "../core/state/agentStatus";
-import { useAgentStatus } from "../core/state/useAgentStatus";
 import css from "./OrgMap.module.css";
 
 interface Props {
@@ -25,7 +24,6 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below, wors
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
-  const status = useAgentStatus(workspace);
   if (!workspace) return null;
   const task = taskOf(workspace);
   const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
@@ -42,7 +40,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below, wors
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <AgentStatusMark status={status} limitedUntil={workspace.limited_until} />
+          <AgentStatusMark workspace={workspace} />
         </span>
         <span className={css.badges}>
           <Badge unread={unanswered} word="unanswered" wrong />

@@ -47,7 +47,7 @@ export function MiniMap({ ref, org, layout, onMove }: Props) {
     },
   }), [layout, scale, size.w, size.h]);
 
-  const { workspaces, pendingApprovals } = org;
+  const { workspaces, waits } = org;
   useEffect(() => {
     const ctx = canvas.current?.getContext("2d");
     if (!canvas.current || !ctx) return;
@@ -61,10 +61,10 @@ export function MiniMap({ ref, org, layout, onMove }: Props) {
     }
     for (const [id, { x, y, w, h }] of layout.cards) {
       const workspace = workspaces.get(id);
-      ctx.fillStyle = palette.status[workspace ? shownStatus(workspace, pendingApprovals.get(id)) : "offline"];
+      ctx.fillStyle = palette.status[workspace ? shownStatus(workspace, waits.get(id)) : "offline"];
       ctx.fillRect(x, y, Math.max(w, 1 / scale), Math.max(h, 1 / scale));
     }
-  }, [layout, workspaces, pendingApprovals, scheme, scale, size.w, size.h]);
+  }, [layout, workspaces, waits, scheme, scale, size.w, size.h]);
 
   const move = (event: React.PointerEvent<HTMLDivElement>): void => {
     event.stopPropagation();

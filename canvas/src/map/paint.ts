@@ -44,7 +44,8 @@ export function readPalette(element: Element): Palette {
   const status: Record<AgentStatus, string> = {
     failed: token("bad"),
     waiting: token("waiting"),
-    asking: token("waiting"),
+    peer: token("waiting"),
+    queued: token("muted"),
     degraded: token("waiting"),
     limited: token("paused"),
     working: token("working"),
@@ -261,7 +262,8 @@ function glyph(ctx: CanvasRenderingContext2D, status: AgentStatus, x: number, y:
   ctx.beginPath();
   if (status === "failed") cross(ctx, x, y, r * 0.7);
   else if (status === "waiting") diamond(ctx, x, y, r);
-  else if (status === "asking") hourglass(ctx, x, y, r * 0.7);
+  else if (status === "peer") arrowToWall(ctx, x, y, r * 0.8);
+  else if (status === "queued") hourglass(ctx, x, y, r * 0.7);
   else if (status === "limited") clockFace(ctx, x, y, r * 0.75);
   else if (status === "paused") bars(ctx, x, y, r * 0.7);
   else ctx.arc(x, y, r * 0.75, 0, status === "working" ? Math.PI * 1.5 : Math.PI * 2);
@@ -292,6 +294,16 @@ function hourglass(ctx: CanvasRenderingContext2D, x: number, y: number, r: numbe
   ctx.lineTo(x - r, y + r);
   ctx.lineTo(x + r, y + r);
   ctx.closePath();
+}
+
+function arrowToWall(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x - r, y);
+  ctx.lineTo(x + r * 0.4, y);
+  ctx.moveTo(x - r * 0.2, y - r * 0.6);
+  ctx.lineTo(x + r * 0.4, y);
+  ctx.lineTo(x - r * 0.2, y + r * 0.6);
+  ctx.moveTo(x + r, y - r);
+  ctx.lineTo(x + r, y + r);
 }
 
 function bars(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {

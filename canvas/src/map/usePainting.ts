@@ -71,7 +71,7 @@ export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): 
 }
 
 function usePainted({ org, layout, selected, edges }: Shown): Painted {
-  const { workspaces, pendingApprovals, teams, folded, matches } = org;
+  const { workspaces, waits, teams, folded, matches } = org;
   return useMemo(() => {
     const at = (id: string) => workspaces.get(id);
     return {
@@ -84,10 +84,10 @@ function usePainted({ org, layout, selected, edges }: Shown): Painted {
       name: (id) => at(id)?.name ?? "",
       statusOf: (id) => {
         const workspace = at(id);
-        return workspace ? shownStatus(workspace, pendingApprovals.get(id)) : "offline";
+        return workspace ? shownStatus(workspace, waits.get(id)) : "offline";
       },
     };
-  }, [layout, teams, folded, matches, selected, edges, workspaces, pendingApprovals]);
+  }, [layout, teams, folded, matches, selected, edges, workspaces, waits]);
 }
 
 function resize(element: HTMLCanvasElement, size: Size, scale: number): void {

@@ -92,7 +92,7 @@ test("the lists of what is stuck are read together, each with whether it goes on
     unclaimed: [{ workspaceId: "w", workspaceName: "Ops", waiting: 100, more: true, since: row.since }],
     moreUnclaimed: true,
   });
-  expect(fetched).toHaveBeenCalledTimes(4);
+  expect(fetched).toHaveBeenCalledTimes(5);
 });
 
 test("a snapshot of a large organisation is read to its last page", async () => {

@@ -3,7 +3,7 @@
 import { approvalOf, type DecisionInput, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
-import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
+import { chainOf, deadLetterOf, NO_PROBLEMS, questionOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
 import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
@@ -210,11 +210,12 @@ export class Api {
 
   async problems(orgId: string): Promise<Problems> {
     const org = `/orgs/${encodeURIComponent(orgId)}`;
-    const [owed, waiting, dead, frozen] = await Promise.all([
+    const [owed, waiting, dead, frozen, asked] = await Promise.all([
       this.request("GET", `${org}/obligations?state=unanswered&limit=100`),
       this.request("GET", `${org}/untaken`),
       this.request("GET", `${org}/dead-letters?limit=100`),
       this.request("GET", `${org}/chains?state=frozen`),
+      this.request("GET", `${org}/questions?limit=100`),
     ]);
     return {
       unanswered: list(owed, "obligations").map(unansweredOf).filter((each) => each !== null),
@@ -224,6 +225,8 @@ export class Api {
       deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
+      questions: list(asked, "questions").map(questionOf).filter((each) => each !== null),
+      moreQuestions: members(asked)?.["reached_end"] === false,
       nextCheckSeconds: number(waiting, "next_check_seconds") ?? NO_PROBLEMS.nextCheckSeconds,
     };
   }

@@ -21,6 +21,7 @@ import { foldsStore, type Folds } from "./folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "../state/model";
 import { ChosenFiles } from "./chosenFiles";
 import { Outbox, type MessageTiming, type SendResult, type UnsentMessage } from "./outbox";
+import type { InboxItem } from "../state/inboxItems";
 import { isPeerEvent } from "../state/peerMessages";
 import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
@@ -62,6 +63,8 @@ export class SessionController {
   readonly problem: Store<string | null> = createStore<string | null>(null);
   /** Problems; read again when an event says that they changed, and after the time that the server names. */
   readonly problemLists: ProblemLists;
+  /** Everything that waits for this person, as far as the part of the page that computes it is loaded. */
+  readonly inbox: Store<readonly InboxItem[]> = createStore<readonly InboxItem[]>([]);
   /** Counts changes of the organisation's members. */
   readonly peopleChanges: Store<number> = createStore(0);
   /** Counts changes of runners and their agents. */
@@ -147,6 +150,7 @@ export class SessionController {
       onSnapshotProblem: (error) => this.problem.set(errorText(error)),
       onLogOut,
     });
+    this.problemLists.problems.subscribe(() => this.keepAsking());
     this.connection.view.subscribe(() => this.decisions.setReachable(this.connection.view.get().mode !== "lost"));
   }
 
@@ -354,6 +358,13 @@ export class SessionController {
       this.data.update((state) => (state?.orgNodes.get(id)?.parentId === to ? withParent(state, id, from) : state));
       throw error;
     }
+  }
+
+  /** Keep which agents wait for the answer to a question: the state of an agent shows it. */
+  private keepAsking(): void {
+    const asking = new Set(this.problemLists.problems.get().questions.map(({ workspaceId }) => workspaceId));
+    const isSame = (known: ReadonlySet<string>): boolean => known.size === asking.size && [...asking].every((id) => known.has(id));
+    this.data.update((state) => (state === null || isSame(state.asking) ? state : { ...state, asking }));
   }
 
   private reportRead(workspaceId: string, seq: number): void {

@@ -1,15 +1,16 @@
 /** The status of an agent as it is shown: one status, its label, and its urgency. */
 
-import type { PendingApproval } from "./approvals";
 import type { Workspace } from "./model";
+import type { Waits } from "./waits";
 
 export type AgentStatus =
   | "failed"
   | "waiting"
   | "degraded"
-  | "asking"
+  | "peer"
   | "limited"
   | "working"
+  | "queued"
   | "online"
   | "paused"
   | "hibernated"
@@ -22,9 +23,10 @@ export const PRECEDENCE: readonly AgentStatus[] = [
   "failed",
   "waiting",
   "degraded",
-  "asking",
+  "peer",
   "limited",
   "working",
+  "queued",
   "online",
   "paused",
   "hibernated",
@@ -35,11 +37,12 @@ export const PRECEDENCE: readonly AgentStatus[] = [
 
 export const STATUS_TEXTS: Readonly<Record<AgentStatus, string>> = {
   failed: "Failed",
-  waiting: "Waiting for a person",
+  waiting: "Waiting for you",
   degraded: "Degraded",
-  asking: "Needs approval",
+  peer: "Waiting for an agent",
   limited: "Limited",
   working: "Working",
+  queued: "Queued",
   online: "Online",
   paused: "Paused",
   hibernated: "Hibernated",
@@ -71,10 +74,34 @@ export function statusOf(workspace: StatusFields): AgentStatus {
   return BY_WIRE_STATUS[workspace.status] ?? "offline";
 }
 
-/** The shown status: an agent with a pending approval is not shown as working, whatever its last heartbeat says. */
-export function shownStatus(workspace: StatusFields, pendingApproval: PendingApproval | undefined): AgentStatus {
+/** The shown status: the most urgent one that applies. An agent that waits is not shown as working, whatever its last
+ * heartbeat says. */
+export function shownStatus(workspace: StatusFields, waits: Waits | undefined): AgentStatus {
   const status = statusOf(workspace);
-  return pendingApproval !== undefined && rankOf(pendingApproval) < rankOf(status) ? pendingApproval : status;
+  if (waits === undefined) return status;
+  const found = [status];
+  if (waits.forPerson) found.push("waiting");
+  if (waits.approvers.length > 0 || isBlocked(workspace, status, waits)) found.push("peer");
+  if (waits.queued > 0 && TAKES_LATER.has(status)) found.push("queued");
+  return found.reduce((one, other) => (rankOf(other) < rankOf(one) ? other : one));
+}
+
+/** Whether a connected agent only waits for tasks that it delegated: each task that it works on can be one that waits. */
+function isBlocked(workspace: StatusFields, status: AgentStatus, { delegated }: Waits): boolean {
+  return delegated > 0 && (status === "online" || status === "working") && workspace.active_tasks <= delegated;
+}
+
+/** Agents of which queued tasks say more than their own status. An offline one is shown as offline: it takes nothing. */
+const TAKES_LATER: ReadonlySet<AgentStatus> = new Set(["online", "paused", "hibernated"]);
+
+/** What an agent waits for, or why it takes nothing, in words. `nameOf`: of an agent. */
+export function waitText(status: AgentStatus, workspace: Pick<Workspace, "status">, waits: Waits | undefined, nameOf: (id: string) => string | undefined): string {
+  if (status === "queued" && workspace.status !== "online") return `${STATUS_TEXTS.queued}, ${workspace.status}`;
+  if (status !== "peer" || waits === undefined) return STATUS_TEXTS[status];
+  const peers = waits.approvers.length > 0 ? waits.approvers : waits.peers;
+  const name = peers.length === 1 ? nameOf(peers[0] ?? "") : undefined;
+  if (name !== undefined) return `Waiting for ${name}`;
+  return peers.length > 1 ? `Waiting for ${peers.length} agents` : STATUS_TEXTS.peer;
 }
 
 /** Whether no agent is connected that could work. */

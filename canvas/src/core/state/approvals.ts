@@ -218,20 +218,6 @@ export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName
   return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isPending), decided: ended, all: ordered.toReversed() };
 });
 
-/** What the requesting agent waits for: a person, or an agent above it. */
-export type PendingApproval = "waiting" | "asking";
-
-/** Pending approvals by requesting workspace. An agent that has to answer a question waits for no decision. */
-export const pendingByWorkspace = memoized((all: Approvals): ReadonlyMap<string, PendingApproval> => {
-  const found = new Map<string, PendingApproval>();
-  for (const each of all.values()) {
-    if (each.status !== "pending") continue;
-    if (waitsForPerson(each)) found.set(each.workspaceId, "waiting");
-    else if (!found.has(each.workspaceId)) found.set(each.workspaceId, "asking");
-  }
-  return found;
-});
-
 /** An approval in a chat, with the time since which it belongs there. */
 export interface PlacedApproval {
   approval: Approval;

@@ -117,6 +117,8 @@ export interface State {
   delegations: ReadonlyMap<string, Delegation>;
   /** Pending approvals, and closed ones that this page has seen. */
   approvals: Approvals;
+  /** Agents with open questions to people, as the list of questions was read last. */
+  asking: ReadonlySet<string>;
   /** The last delegations that guards rejected while this page was open. */
   refused: readonly RefusedDelegation[];
   /** A delegation without activity for this long is shown as stuck. */

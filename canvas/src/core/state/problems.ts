@@ -2,7 +2,7 @@
 
 import type { EventFrame } from "../wire";
 import type { Workspace } from "./model";
-import { members, number, text } from "./json";
+import { list, members, number, text } from "./json";
 import { isSilent, statusOf } from "./agentStatus";
 
 /** A message without the expected answer that is overdue, or was answered outside of Molecule. */
@@ -35,6 +35,18 @@ export interface UnclaimedMessages {
   more: boolean;
   /** When the oldest of them was stored. */
   since: string;
+}
+
+/** A question with options of an agent that no person has answered. */
+export interface OpenQuestion {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  text: string;
+  /** The text is only the beginning. */
+  isCut: boolean;
+  options: readonly string[];
+  askedAt: string;
 }
 
 export interface DeadLetter {
@@ -73,6 +85,9 @@ export interface Problems {
   /** There are older ones. */
   moreDeadLetters: boolean;
   chains: readonly MessageChain[];
+  questions: readonly OpenQuestion[];
+  /** There are newer ones. */
+  moreQuestions: boolean;
   /** After this time the lists are read again: no event reports that a message has waited for too long. */
   nextCheckSeconds: number;
 }
@@ -88,6 +103,8 @@ export const NO_PROBLEMS: Problems = {
   deadLetters: [],
   moreDeadLetters: false,
   chains: [],
+  questions: [],
+  moreQuestions: false,
   nextCheckSeconds: CHECK_SECONDS,
 };
 
@@ -95,7 +112,9 @@ export const NO_PROBLEMS: Problems = {
 const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
 
 /** Claims and answers are frequent; only those about a listed message change a list. */
-export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, unclaimed }: Problems): boolean {
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, unclaimed, questions }: Problems): boolean {
+  if (event === "AGENT_MESSAGE") return list(payload, "options").length > 0;
+  if (event === "USER_MESSAGE") return questions.some(({ workspaceId }) => workspaceId === workspace_id);
   if (event !== "MESSAGE_TICK") return CHANGING.test(event);
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
   if (TAKES.has(tick ?? "")) return unclaimed.some(({ workspaceId }) => workspaceId === workspace_id);
@@ -110,10 +129,11 @@ export function countProblems({ unanswered, unclaimed, deadLetters, chains }: Pr
   return unanswered.length + unclaimed.length + deadLetters.length + chains.length;
 }
 
-/** Shown when no problem is known. `problem`: why the lists could not be read. */
-export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
+/** Shown when nothing is known to wait. `problem`: why the lists could not be read; `unread`: messages in the chats. */
+export function allClearText({ readAt, problem }: { readAt: number | null; problem: string | null }, unread: number): string {
   if (problem !== null) return "Could not check for problems";
-  return readAt === null ? "Checking for problems…" : "You’re all caught up";
+  if (readAt === null) return "Checking for problems…";
+  return unread > 0 ? "Nothing waits for you" : "You’re all caught up";
 }
 
 export function unansweredOf(row: unknown): UnansweredMessage | null {
@@ -144,6 +164,21 @@ export function unclaimedOf(row: unknown): UnclaimedMessages | null {
     waiting,
     more: members(row)?.["more"] === true,
     since,
+  };
+}
+
+export function questionOf(row: unknown): OpenQuestion | null {
+  const [activityId, workspaceId, askedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "asked_at")];
+  const options = list(row, "options").filter((each) => typeof each === "string");
+  if (activityId === null || workspaceId === null || askedAt === null || options.length === 0) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    text: text(row, "text") ?? "",
+    isCut: members(row)?.["is_cut"] === true,
+    options,
+    askedAt,
   };
 }
 

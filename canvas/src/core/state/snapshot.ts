@@ -25,6 +25,7 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
     unanswered: new Map(snapshot.unanswered.map((each) => [each.workspace_id, unansweredOf(each)])),
     delegations: delegationsOf(snapshot, known),
     approvals: approvalsOf(snapshot, known),
+    asking: known?.asking ?? new Set(),
     refused: snapshot.refusals.map(refusalOf).reverse(),
     stuckSeconds: snapshot.limits.stuck_seconds,
     removed: new Map(),

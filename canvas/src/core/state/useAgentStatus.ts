@@ -1,12 +1,16 @@
-/** The shown status of an agent, including a pending approval. */
+/** The shown status of an agent, with what it waits for. */
 
 import { useData } from "../app";
-import { pendingByWorkspace } from "./approvals";
+import { shownStatus, waitText, type AgentStatus } from "./agentStatus";
 import type { Workspace } from "./model";
-import { shownStatus, type AgentStatus } from "./agentStatus";
+import { waitsByAgent } from "./waits";
 
 /** An unknown agent is offline. */
 export function useAgentStatus(workspace: Workspace | undefined): AgentStatus {
-  const pendingApproval = useData((state) => pendingByWorkspace(state.approvals).get(workspace?.id ?? ""));
-  return workspace === undefined ? "offline" : shownStatus(workspace, pendingApproval);
+  return useData((state) => (workspace === undefined ? "offline" : shownStatus(workspace, waitsByAgent(state).get(workspace.id))));
+}
+
+/** The status in words, with the name of the agent that it waits for. */
+export function useStatusText(workspace: Workspace, status: AgentStatus): string {
+  return useData((state) => waitText(status, workspace, waitsByAgent(state).get(workspace.id), (id) => state.workspaces.get(id)?.name));
 }

@@ -40,6 +40,13 @@ export function until(at: string, now: number, zone?: string): string {
   return daysBetween(now, time, zone) === 0 ? clock(time, zone) : `${date(time, now, zone)}, ${clock(time, zone)}`;
 }
 
+/** The same for a small place: the time within a day, later the day. */
+export function untilBrief(at: string, now: number, zone?: string): string {
+  const time = Date.parse(at);
+  if (Number.isNaN(time)) return "";
+  return time - now < DAY ? clock(time, zone) : date(time, now, zone);
+}
+
 /** "0:42", "12:05", "1:02:03", "3 days". */
 export function stopwatch(from: string, to: number): string {
   const age = to - Date.parse(from);

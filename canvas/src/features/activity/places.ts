@@ -1,6 +1,6 @@
 /** Where the things are that events are about. Pure. */
 
-import type { Place } from "../../core/router";
+import { approvalPlace, type Place } from "../../core/router";
 import { text } from "../../core/state/json";
 import type { LoggedEvent } from "../../core/wire";
 
@@ -17,7 +17,7 @@ export function itemLink(event: LoggedEvent): EventLink | null {
       return { to: { view: "delegation", id: entity.id, node: null }, label: "Open delegation" };
     case "approval": {
       const requester = text(payload, "workspace_id") ?? workspaceId;
-      return { to: { view: "inbox", list: "all", open: { id: entity.id, workspaceId: requester } }, label: "Open request" };
+      return { to: approvalPlace({ id: entity.id, workspaceId: requester }, "all"), label: "Open request" };
     }
     case "thread":
       return { to: { view: "thread", id: entity.id, tab: "said" }, label: "Open thread" };

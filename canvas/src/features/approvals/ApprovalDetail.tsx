@@ -9,7 +9,9 @@ import { useLayer } from "../../ui/keyboard";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
+import { INBOX } from "../../core/router";
 import { isPending, type Approval, type PathStep, type ListName } from "../../core/state/approvals";
+import type { InboxKind } from "../../core/state/inboxKinds";
 import { isMessageLine } from "../../core/state/model";
 import type { Members } from "../../core/state/json";
 import { useStored } from "../../core/store/store";
@@ -26,16 +28,18 @@ import { holderText, namedAgents, outcomeTexts, partyText, prettyDetails, source
 interface Props {
   id: string;
   workspaceId: string;
+  /** The list to go back to. */
+  kind: InboxKind | null;
   list: ListName;
   /** No list is shown beside it. */
   back: boolean;
 }
 
-export function ApprovalDetail({ id, workspaceId, list, back }: Props) {
+export function ApprovalDetail({ id, workspaceId, kind, list, back }: Props) {
   const { router } = useApp();
   const approval = useData((state) => state.approvals.get(id));
   const problem = useOne(workspaceId, id, approval === undefined);
-  const toList = (): void => router.go({ view: "inbox", list, open: null });
+  const toList = (): void => router.go({ ...INBOX, kind, list });
   useLayer(toList);
   if (approval === undefined) {
     if (problem === null) return <Notice icon="clock" title="Loading request…" />;
@@ -179,7 +183,7 @@ function Head({ approval }: { approval: Approval }) {
               <bdi>{showInvisible(each)}</bdi>
             </li>
           ))}
-          {cost !== null && <li className={css.cost}>Cost: {cost.toLocaleString("en-GB")}</li>}
+          {cost !== null && <li className={css.cost}>Cost: {cost.toLocaleString("en-GB")}, as the agent states it without a unit</li>}
         </ul>
       )}
     </header>

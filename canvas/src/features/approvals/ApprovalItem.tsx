@@ -1,16 +1,22 @@
 /** An approval in the chats of the requesting and the deciding agents: one element from the request to the decision. */
 
-import { memo } from "react";
+import { memo, Suspense } from "react";
+import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { Icon } from "../../ui/Icon";
+import { lazyPart } from "../../ui/lazyPart";
 import { Link } from "../../ui/Link";
 import { Time } from "../../ui/Time";
+import { approvalPlace } from "../../core/router";
 import { isPending, type Approval } from "../../core/state/approvals";
 import { showInvisible } from "../../core/text/invisible";
 import css from "../delegations/DelegationItem.module.css";
 import message from "../../ui/TimelineItem.module.css";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
-import { closedText, detailLines, holderText, stateOf } from "./texts";
+import { beginning, closedText, detailLines, holderText, riskText, stateOf } from "./texts";
+
+// The first script shows chats; decisions are rare.
+const QuickDecision = lazyPart(() => import("./QuickDecision").then((found) => found.QuickDecision));
 
 interface Props {
   approval: Approval;
@@ -22,7 +28,8 @@ interface Props {
 }
 
 export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, brief = false }: Props) {
-  const { id, workspaceId, requesterName, action, details, expiresAt, decided, holder } = approval;
+  const { id, workspaceId, requesterName, action, reason, details, expiresAt, decided, holder } = approval;
+  const risks = riskText(approval);
   const state = stateOf(approval);
   const open = isPending(approval);
   const closed = closedText(approval, Number.NEGATIVE_INFINITY);
@@ -33,7 +40,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, 
         <span className={css.briefText} dir="auto">
           <bdi>{requesterName}</bdi> requests approval: {showInvisible(action)}
         </span>
-        <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>
+        <Link className={css.link} to={approvalPlace({ id, workspaceId }, open ? "open" : "decided")}>
           View request
         </Link>
         <Time at={at} className={css.briefTime} />
@@ -54,6 +61,11 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, 
         </p>
         <div className={`${message.bubble} ${css.bubble}`}>
           <p dir="auto">{showInvisible(action)}</p>
+          {[showInvisible(reason), risks].map((words) => words !== "" && (
+            <p key={words} className={css.task} dir="auto">
+              {beginning(words)}
+            </p>
+          ))}
           {detailLines(details, SHOWN).map((line, index) => (
             <p key={index} className={css.task} dir="auto">
               {line.slice(0, LETTERS)}
@@ -67,8 +79,11 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, 
           </p>
           {decided !== null && decided.note !== "" && <p dir="auto">“{showInvisible(decided.note)}”</p>}
         </div>
+        <ErrorBoundary fallback={null}>
+          <Suspense>{open && <QuickDecision approval={approval} />}</Suspense>
+        </ErrorBoundary>
         <div className={css.deeds}>
-          <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>
+          <Link className={css.link} to={approvalPlace({ id, workspaceId }, open ? "open" : "decided")}>
             View request
           </Link>
         </div>

@@ -89,7 +89,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
 }
 
 /** The details have changed since they were read; approving needs a confirmation that they were read again. */
-function Changed({ onRead }: { onRead: () => void }) {
+export function Changed({ onRead }: { onRead: () => void }) {
   return (
     <>
       <p role="alert" className={css.closed}>
@@ -115,7 +115,7 @@ function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
 }
 
 /** A decision of this page that the server has not received or not accepted. */
-function PendingNotice({ held, closed }: { held: PendingDecision; closed: string | null }) {
+export function PendingNotice({ held, closed }: { held: PendingDecision; closed: string | null }) {
   const { decisions } = useSession();
   const { approval, answer, until, phase, problem } = held;
   const left = Math.max(0, Math.floor((until - useSeconds(phase === "held")) / 1_000));

@@ -147,6 +147,12 @@ export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "
   return lines.length <= ROW_LINES && !isRounded(details) && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
 }
 
+/** The beginning of a text on one line, with an ellipsis where there is more. */
+export function beginning(text: string): string {
+  const line = text.split("\n", 1)[0] ?? "";
+  return line === text && line.length <= ROW_LETTERS ? line : `${line.slice(0, ROW_LETTERS)}…`;
+}
+
 /** Risk and cost in one line; empty if there are none. */
 export function riskText({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
   const words = risk.filter((each) => each !== "cost").map(showInvisible);

@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EventFrame, Snapshot } from "../../core/wire";
 import { applyAll } from "../../core/state/apply";
-import { approvalLists, approvalOf, approvalsByWorkspace, isPending, pendingByWorkspace, placedWithin, withApprovals, type Approval, type Approvals } from "../../core/state/approvals";
+import { approvalLists, approvalOf, approvalsByWorkspace, isPending, placedWithin, withApprovals, type Approval, type Approvals } from "../../core/state/approvals";
 import { approvalRow, APPROVAL_HISTORIES, type Row } from "../../core/testing/approvalRows";
-import { concerns } from "./concerns";
 import type { State } from "../../core/state/model";
 import { applySnapshot } from "../../core/state/snapshot";
+import { waitsByAgent } from "../../core/state/waits";
 import { ModelServer } from "../../core/testing/modelServer";
 
 const EMPTY: State = applySnapshot(null, new ModelServer().snapshot());
@@ -91,8 +91,6 @@ test("the lists: what waits for a person oldest first, what is open, and what ha
   const { waiting, open, decided } = approvalLists(all);
   expect([ids(waiting), ids(open), ids(decided)]).toEqual([["old", "young"], ["old", "with-agent", "young", "asked"], ["undone", "done"]]);
   expect(approvalLists(all)).toBe(approvalLists(all));
-  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: all });
-  expect(found.map(({ kind, approvalId }) => [kind, approvalId])).toEqual([["approval", "old"], ["approval", "young"]]);
 });
 
 test("who asks for leave waits for a person before it waits for an agent; who has to answer a question waits for nobody", () => {
@@ -103,7 +101,8 @@ test("who asks for leave waits for a person before it waits for an agent; who ha
     approvalRow("p4", { workspace_id: "c", for_person: true, status: "info_requested" }),
     approvalRow("p5", { workspace_id: "d", for_person: true, status: "approved" }),
   ].map((row) => told({ event: "", item: row })));
-  expect([...pendingByWorkspace(all)]).toEqual([["a", "waiting"], ["b", "asking"]]);
+  const waits = waitsByAgent({ approvals: all, delegations: new Map(), asking: new Set() });
+  expect([...waits].map(([id, { forPerson, approvers }]) => [id, forPerson, approvers.length])).toEqual([["a", true, 1], ["b", false, 1]]);
 });
 
 test("it stands in the chat of who asks, and of each workspace from when it was asked", () => {

@@ -1,11 +1,10 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { concerns } from "./concerns";
 import type { EventFrame } from "../../core/wire";
 import {
-  chainOf, chainText, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, reasonText, unansweredOf, unclaimedOf, unclaimedText,
-  type DeadLetter, type UnansweredMessage, type UnclaimedMessages,
+  chainOf, chainText, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, questionOf, reasonText, unansweredOf, unclaimedOf, unclaimedText,
+  type OpenQuestion, type UnansweredMessage, type UnclaimedMessages,
 } from "../../core/state/problems";
 
 const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
@@ -17,21 +16,11 @@ test("rows of another shape are left out, and never thrown over", () => {
       expect(chainOf(row)).toBeNull();
       expect(unansweredOf(row)).toBeNull();
       expect(unclaimedOf(row)).toBeNull();
+      expect(questionOf(row)).toBeNull();
     }),
   );
   expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
   expect(deadLetterOf({ ...LETTER, workspace_name: 3 })?.workspaceName).toBe("w1");
-});
-
-test("one concern an agent tells how many of its messages were given up, and since when", () => {
-  const at = (hour: number, workspace_id = "w1"): DeadLetter =>
-    deadLetterOf({ ...LETTER, workspace_id, activity_id: `a${hour}`, died_at: `2026-03-01T${hour}:00:00Z` }) as DeadLetter;
-  const stuck = { ...NO_PROBLEMS, deadLetters: [at(12), at(11), at(13, "w2")], };
-  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
-  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
-    ["w1", "undelivered", 2, "11"],
-    ["w2", "undelivered", 1, "13"],
-  ]);
 });
 
 test("a stopped chain says which limit it met", () => {
@@ -62,22 +51,11 @@ test("an answer asks for them only if its message is in them", () => {
   expect([asks("answered", 8, 9), asks("answered", 7, 7, "w2"), asks("handed_over", 7, 7), asks("acked", 1, 9)]).toEqual([false, false, false, false]);
 });
 
-test("one concern an agent tells how many answers it owes, and since when", () => {
-  const stuck = { ...NO_PROBLEMS, unanswered: [owed, { ...owed, activityId: "a2", seq: 9, handedAt: "2026-03-01T08:00:00Z" }] };
-  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
-  expect(found).toEqual([{ workspaceId: "w1", name: "Ops", kind: "unanswered", since: "2026-03-01T08:00:00Z", unread: 2 }]);
-});
-
 const WAITING = { workspace_id: "w1", workspace_name: "Ops", status: "paused", waiting: 3, more: false, since: "2026-03-01T09:00:00Z" };
 const waiting = unclaimedOf(WAITING) as UnclaimedMessages;
 
-test("mail that nobody takes is one concern an agent, and counts as one problem", () => {
+test("mail that nobody takes is one problem for each agent", () => {
   const stuck = { ...NO_PROBLEMS, unclaimed: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
-  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
-  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
-    ["w2", "untaken", 3, "08"],
-    ["w1", "untaken", 3, "09"],
-  ]);
   expect(countProblems(stuck)).toBe(2);
   expect(unclaimedOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });
 });
@@ -100,4 +78,16 @@ test("how an agent stands says what to do so that its mail is taken", () => {
   expect(["provisioning", "awaiting_agent"].map((status) => words(status, null))).toEqual(Array(2).fill("No agent has connected yet. Connect one"));
   expect(["online", "degraded"].map((status) => words(status, null))).toEqual(Array(2).fill(words("online")));
   expect(words("online")).toContain("online but does not pick up messages");
+});
+
+const ASKED = { activity_id: "q1", workspace_id: "w1", workspace_name: "Ops", seq: 3, text: "Now?", is_cut: false, options: ["Yes", "No"], asked_at: "2026-03-01T09:00:00Z" };
+
+test("a question asks for the lists when it is asked, and any message to its agent once it is listed", () => {
+  const question = questionOf(ASKED) as OpenQuestion;
+  expect(question.options).toEqual(["Yes", "No"]);
+  expect(questionOf({ ...ASKED, options: [] })).toBeNull();
+  const asked = (payload: unknown): boolean => changesProblems(frame("AGENT_MESSAGE", payload), NO_PROBLEMS);
+  expect([asked({ message: "Now?", options: ["Yes", "No"] }), asked({ message: "Hello", options: [] }), asked({ message: "Hello" })]).toEqual([true, false, false]);
+  const listed = { ...NO_PROBLEMS, questions: [question] };
+  expect([changesProblems(frame("USER_MESSAGE"), listed), changesProblems(frame("USER_MESSAGE", {}, "w2"), listed)]).toEqual([true, false]);
 });

@@ -12,7 +12,6 @@ import { taskOf } from "../../core/state/agentStatus";
 import { ChatList } from "./ChatList";
 import css from "./ChatsView.module.css";
 import { Conversation } from "./Conversation";
-import { useAgentStatus } from "../../core/state/useAgentStatus";
 
 type ChatsPlace = Extract<Place, { view: "chats" }>;
 
@@ -38,7 +37,6 @@ export function ChatsView({ place }: { place: ChatsPlace }) {
 function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messageId: string | null; back: boolean }) {
   const { router } = useApp();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
-  const status = useAgentStatus(workspace);
   const toList = (): void => router.go({ view: "chats", workspaceId: null, messageId: null });
   if (workspace === undefined) {
     return (
@@ -55,7 +53,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <AgentStatusMark status={status} limitedUntil={workspace.limited_until} />
+            <AgentStatusMark workspace={workspace} />
             <span className={css.last} dir="auto">{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>

@@ -1,4 +1,4 @@
-/** An answer that an agent wrote and did not send. A person sends it, edited or not, or discards it. */
+/** An answer that an agent wrote and did not send. A person accepts it as the answer, edited or not, or dismisses it. */
 
 import { useId, useState } from "react";
 import { useSession } from "../../core/app";
@@ -12,19 +12,24 @@ interface Props {
   asked: MessageRef;
   draft: string;
   agentName: string;
+  /** Who asked, and gets the answer. */
+  askedBy: string;
   /** Called after it was sent or discarded. */
   onDone?: () => void | Promise<void>;
 }
 
-export function DraftCard({ asked, draft, agentName, onDone }: Props) {
+export function DraftCard({ asked, draft, agentName, askedBy, onDone }: Props) {
   const { api, canSend } = useSession();
   const [edited, setEdited] = useState<string | null>(null);
   const action = useAction();
-  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "Draft sent", onDone);
+  const send = (words: string | null): void => action.run(() => api.sendDraft(asked, words), "Answer accepted", onDone);
   return (
-    <div className={css.draft} role="group" aria-label={`Draft from ${agentName}`}>
+    <div className={css.draft} role="group" aria-label={`Unsent answer of ${agentName}`}>
       <p className={css.about}>
-        <bdi>{agentName}</bdi> wrote this answer but did not send it:
+        <strong>
+          <bdi>{agentName}</bdi>’s unsent answer
+        </strong>
+        . Accepting it sends it to <bdi>{askedBy}</bdi>.
       </p>
       {edited === null ? (
         <div className={css.words}>
@@ -34,26 +39,26 @@ export function DraftCard({ asked, draft, agentName, onDone }: Props) {
         <Editor words={edited} onChange={setEdited} />
       )}
       {!canSend ? (
-        <p className={css.about}>Only operators and owners can send it.</p>
+        <p className={css.about}>Only operators and owners can accept it.</p>
       ) : edited === null ? (
         <div className={css.deeds}>
-          <Button kind="primary" icon="send" disabled={action.busy} onClick={() => send(null)}>
-            Send draft
+          <Button kind="primary" icon="check" disabled={action.busy} onClick={() => send(null)}>
+            Accept as answer
           </Button>
           <Button disabled={action.busy} onClick={() => setEdited(draft)}>
             Edit
           </Button>
           <Button
             disabled={action.busy}
-            onClick={() => action.run(() => api.discardDraft(asked), "Draft discarded", onDone)}
+            onClick={() => action.run(() => api.discardDraft(asked), "Answer dismissed", onDone)}
           >
-            Discard
+            Dismiss
           </Button>
         </div>
       ) : (
         <div className={css.deeds}>
-          <Button kind="primary" icon="send" disabled={action.busy || edited.trim() === ""} onClick={() => send(edited)}>
-            Send edited answer
+          <Button kind="primary" icon="check" disabled={action.busy || edited.trim() === ""} onClick={() => send(edited)}>
+            Accept edited answer
           </Button>
           <Button disabled={action.busy} onClick={() => setEdited(null)}>
             Cancel

@@ -75,9 +75,6 @@ export const MessageItem = memo(
             </p>
           )}
           {showInstructions && obligation !== null && <UsedInstructions obligation={obligation} />}
-          {id !== null && obligation?.draft && (
-            <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} />
-          )}
           {message.tick === "sending" && message.attachments.length > 0 && <CancelSending clientId={message.key} />}
           {message.tick === "dead" && (
             <p className={css.failed}>
@@ -95,6 +92,12 @@ export const MessageItem = memo(
             </div>
           )}
         </div>
+        {id !== null && obligation?.draft && (
+          <div className={css.draft}>
+            <Avatar name={agentName} />
+            <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} askedBy={author === ownName ? "you" : author} />
+          </div>
+        )}
         <div className={css.tools}>
           <span>{exact(message.at)}</span>
           {obligation !== null && (

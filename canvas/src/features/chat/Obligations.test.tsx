@@ -33,7 +33,7 @@ async function happen(made: TestPage, ...verbs: readonly Verb[]): Promise<void> 
 }
 
 const message = (): HTMLElement => screen.getByText("Is it done?").closest("li") as HTMLElement;
-const draft = (): HTMLElement | null => screen.queryByRole("group", { name: "Draft from Agent a" });
+const draft = (): HTMLElement | null => screen.queryByRole("group", { name: "Unsent answer of Agent a" });
 
 test("a message is answered, declined or overdue as it happens, and after a reload", async () => {
   for (const [verbs, words] of [
@@ -60,9 +60,9 @@ test("what an agent said elsewhere appears under the message, and one press send
   const send = vi.spyOn(made.api, "sendDraft").mockResolvedValue({});
   await happen(made, { verb: "draft", id: "a", at: 0, text: "**All** of it" });
   expect(message().textContent).toContain("Answered outside Molecule");
-  expect(draft()?.textContent).toContain("Agent a wrote this answer but did not send it:");
-  await vi.waitFor(() => expect(draft()?.querySelector("strong")?.textContent).toBe("All"), PATIENT);
-  fireEvent.click(within(draft() as HTMLElement).getByRole("button", { name: "Send draft" }));
+  expect(draft()?.textContent).toContain("Agent a’s unsent answer. Accepting it sends it to");
+  await vi.waitFor(() => expect(draft()?.querySelector("[data-text] strong")?.textContent).toBe("All"), PATIENT);
+  fireEvent.click(within(draft() as HTMLElement).getByRole("button", { name: "Accept as answer" }));
   await flushPromises();
   const activityId = made.server.history("a")[0]?.id;
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId }, null);

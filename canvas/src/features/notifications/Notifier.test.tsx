@@ -2,6 +2,7 @@ import { act, fireEvent, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { approvalOf } from "../../core/state/approvals";
 import { approvalRow } from "../../core/testing/approvalRows";
+import { Attention } from "../attention/Attention";
 import { Notifier } from "./Notifier";
 import { SettingsView } from "../settings/SettingsView";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
@@ -33,6 +34,7 @@ test("a browser that cannot notify loses no event, and the setting says why its 
   made.app.settings.change({ notify: true });
   made.show(
     <>
+      <Attention />
       <Notifier />
       <SettingsView />
     </>,

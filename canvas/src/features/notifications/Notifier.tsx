@@ -1,30 +1,32 @@
 /** Show notifications according to the settings. Renders nothing. */
 
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 import { useApp, useSession } from "../../core/app";
+import { INBOX } from "../../core/router";
+import { useStored } from "../../core/store/store";
+import { itemPlace } from "../attention/useAttention";
 import { Notifications } from "./notifications";
 
 export function Notifier() {
   const { router, settings } = useApp();
-  const { data, canSend } = useSession();
+  const { inbox, problemLists, canSend } = useSession();
+  const items = useStored(inbox);
+  const isRead = useStored(problemLists.status).readAt !== null;
+  const notifications = useRef<Notifications | null>(null);
   useEffect(() => {
     if (!canSend) return;
-    const notifications = new Notifications({
+    const made = new Notifications({
       settings: () => settings.get(),
-      open: (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
+      open: (item) => router.go(item === null ? INBOX : itemPlace(item)),
       onUnable: () => settings.change({ notify: false, cannotNotify: true }),
     });
-    const take = (): void => {
-      const approvals = data.get()?.approvals;
-      if (approvals !== undefined) notifications.update(approvals);
-    };
-    notifications.start();
-    take();
-    const pendingApproval = data.subscribe(take);
+    notifications.current = made;
+    made.start();
     return () => {
-      pendingApproval();
-      notifications.stop();
+      notifications.current = null;
+      made.stop();
     };
-  }, [router, settings, data, canSend]);
+  }, [router, settings, canSend]);
+  useEffect(() => notifications.current?.update(items, isRead), [items, isRead]);
   return null;
 }

@@ -1,13 +1,15 @@
-/** Browser notifications about pending approvals: only if enabled, only while the page is hidden, and only from one of
- * several tabs. What was pending before the page was opened is not new; what arrived during an interruption is. */
+/** Browser notifications about new items of the inbox: only if enabled, only while the page is hidden, and only from one of
+ * several tabs. What waited before the page was opened is not new; what arrived during an interruption is. */
 
-import { approvalLists, type Approval, type Approvals } from "../../core/state/approvals";
+import type { InboxItem } from "../../core/state/inboxItems";
 import { showInvisible } from "../../core/text/invisible";
 import { preview } from "../../core/text/strings";
 
 const LOCK = "molecule.notify";
 /** More become one notification. */
 const MAX_SINGLE = 3;
+/** Characters; browsers show fewer. */
+const MAX_BODY = 200;
 const NOTE_SECONDS = 0.18;
 /** Two rising tones: no other sound of the page is like it. */
 const NOTES = [660, 880] as const;
@@ -19,15 +21,17 @@ export interface NotificationSettings {
 
 interface NotificationOptions {
   settings: () => NotificationSettings;
-  open: (approval: Approval | null) => void;
+  /** Null: the whole inbox. */
+  open: (item: InboxItem | null) => void;
   /** The browser grants permission but cannot show notifications. */
   onUnable: () => void;
 }
 
 export class Notifications {
   private readonly options: NotificationOptions;
-  private last: Approvals | null = null;
   private known: ReadonlySet<string> | null = null;
+  /** The lists behind most kinds were read: what is in them from now on is new. */
+  private isComplete = false;
   private isLeader = false;
   private releaseLock: () => void = () => undefined;
   private readonly giveUp = new AbortController();
@@ -54,19 +58,18 @@ export class Notifications {
     this.releaseLock();
   }
 
-  /** Takes the current approvals and notifies about new ones. */
-  update(approvals: Approvals): void {
-    if (approvals === this.last) return;
-    this.last = approvals;
-    const { waiting } = approvalLists(approvals);
-    const known = this.known;
-    this.known = new Set(waiting.map(({ id }) => id));
+  /** Take the current items and notify about new ones. `isComplete`: all lists were read. */
+  update(items: readonly InboxItem[], isComplete: boolean): void {
+    const [known, wasComplete] = [this.known, this.isComplete];
+    this.known = new Set(items.map(({ key }) => key));
+    this.isComplete = isComplete;
     if (known === null) return;
-    const fresh = waiting.filter(({ id }) => !known.has(id));
+    // Approvals come with the organisation itself.
+    const fresh = items.filter(({ key, kind }) => !known.has(key) && (wasComplete || kind === "approval"));
     if (fresh.length > 0 && this.isLeader && document.visibilityState === "hidden") this.notify(fresh);
   }
 
-  private notify(fresh: readonly Approval[]): void {
+  private notify(fresh: readonly InboxItem[]): void {
     const { notify, sound } = this.options.settings();
     if (sound) play();
     if (!notify || !canNotify()) return;
@@ -78,19 +81,59 @@ export class Notifications {
     }
   }
 
-  private showAll(fresh: readonly Approval[]): void {
+  private showAll(fresh: readonly InboxItem[]): void {
     // Many at once would cover the screen.
-    if (fresh.length > MAX_SINGLE) return this.show(`${fresh.length} requests need your approval`, fresh.slice(0, MAX_SINGLE).map(({ action }) => preview(showInvisible(action))).join("\n"), null);
-    for (const each of fresh) this.show(`${showInvisible(each.requesterName)} needs your approval`, preview(showInvisible(each.action)), each);
+    if (fresh.length > MAX_SINGLE) return this.show(summaryText(fresh), fresh.slice(0, MAX_SINGLE).map(lineText).join("\n"), null);
+    for (const each of fresh) this.show(titleText(each), bodyText(each), each);
   }
 
-  private show(title: string, body: string, approval: Approval | null): void {
-    const note = new Notification(title, { body, tag: approval?.id ?? LOCK });
+  private show(title: string, body: string, item: InboxItem | null): void {
+    const note = new Notification(title, { body, tag: item?.key ?? LOCK });
     note.onclick = () => {
       window.focus();
       note.close();
-      this.options.open(approval);
+      this.options.open(item);
     };
+  }
+}
+
+function summaryText(items: readonly InboxItem[]): string {
+  const isEach = (kind: InboxItem["kind"]): boolean => items.every((each) => each.kind === kind);
+  return isEach("approval") ? `${items.length} requests need your approval` : `${items.length} things wait for you`;
+}
+
+function lineText(item: InboxItem): string {
+  return item.kind === "approval" ? preview(showInvisible(item.approval.action)) : `${showInvisible(item.name)}: ${item.text}`;
+}
+
+function titleText(item: InboxItem): string {
+  const name = showInvisible(item.name);
+  if (item.kind === "approval") return `${name} needs your approval`;
+  return item.kind === "question" ? `${name} asks you a question` : `${name}: ${item.text}`;
+}
+
+/** The beginning of what it is about. */
+function bodyText(item: InboxItem): string {
+  return preview(showInvisible(subjectText(item))).slice(0, MAX_BODY);
+}
+
+function subjectText(item: InboxItem): string {
+  switch (item.kind) {
+    case "approval":
+      return item.approval.action;
+    case "question":
+      return item.question.text;
+    case "draft":
+    case "overdue":
+      return item.message.summary;
+    case "task":
+      return item.trouble === "blocked" ? item.refused.task : item.delegation.task;
+    case "undelivered":
+      return item.trouble === "dead" ? item.deadLetter.summary : "";
+    case "chain":
+      return item.chain.summary;
+    case "agent":
+      return item.agent.tasks[0]?.task ?? "";
   }
 }
 

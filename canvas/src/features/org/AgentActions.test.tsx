@@ -4,7 +4,6 @@ import { ApiError } from "../../core/api/api";
 import { About } from "./About";
 import { AgentActions } from "./AgentActions";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
-import { statusOf } from "../../core/state/agentStatus";
 import { AgentStatusMark } from "../../ui/AgentStatusMark";
 import { UndoBar } from "../../ui/UndoBar";
 import { IssuedTokenDialog } from "./NewToken";
@@ -193,7 +192,7 @@ function Limited({ id }: { id: string }) {
   if (!workspace) return null;
   return (
     <>
-      <AgentStatusMark status={statusOf(workspace)} limitedUntil={workspace.limited_until} />
+      <AgentStatusMark workspace={workspace} />
       <About workspace={workspace} />
     </>
   );

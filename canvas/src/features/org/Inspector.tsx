@@ -18,7 +18,6 @@ import { taskOf } from "../../core/state/agentStatus";
 import { delegationsByWorkspace } from "../../core/state/delegationLists";
 import { Conversation } from "../chat";
 import css from "./Inspector.module.css";
-import { useAgentStatus } from "../../core/state/useAgentStatus";
 
 const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
 const MessagesTab = lazyPart(() => import("../peers").then((found) => found.MessagesTab));
@@ -111,7 +110,7 @@ function StatusLine({ workspace }: { workspace: Workspace }) {
   const what = taskOf(workspace) ?? workspace.role;
   return (
     <p className={css.standing}>
-      <AgentStatusMark status={useAgentStatus(workspace)} limitedUntil={workspace.limited_until} />
+      <AgentStatusMark workspace={workspace} />
       {what && <span className={css.what}>{what}</span>}
     </p>
   );

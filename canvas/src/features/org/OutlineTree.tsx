@@ -4,10 +4,9 @@ import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState, type K
 import { useData } from "../../core/app";
 import { Badge } from "../../ui/Badge";
 import { Icon } from "../../ui/Icon";
-import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
+import { AgentStatusGlyph, AgentStatusText } from "../../ui/AgentStatusMark";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import { countUnanswered } from "../../core/state/obligationUpdates";
-import { STATUS_TEXTS } from "../../core/state/agentStatus";
 import { typeAhead, type Row } from "./outlineRows";
 import type { OrgNode } from "../../core/state/model";
 import css from "./Outline.module.css";
@@ -168,7 +167,9 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       <Badge unread={unanswered} word="unanswered" wrong />
       <Badge unread={unread} />
       {/* Most agents are online: the glyph says so, and the name has the room. */}
-      <span className={status === "online" ? "visually-hidden" : css.word}>{STATUS_TEXTS[status]}</span>
+      <span className={status === "online" ? "visually-hidden" : css.word}>
+        <AgentStatusText workspace={workspace} status={status} />
+      </span>
     </div>
   );
 });

@@ -21,7 +21,9 @@ export function DelegationProblemSections({ problems }: { problems: Problems }) 
       {refused.length > 0 && (
         <Section title="Blocked delegations" lead="A limit blocked these delegations before they started, to prevent agents from delegating endlessly.">
           {refused.map((each) => (
-            <RefusedRow key={each.seq} refused={each} />
+            <li key={each.seq} className={css.row}>
+              <RefusedRow refused={each} />
+            </li>
           ))}
         </Section>
       )}
@@ -34,16 +36,18 @@ function DelegationRows({ title, lead, delegations, seen = false }: { title: str
   return (
     <Section title={title} lead={lead}>
       {delegations.map((each) => (
-        <DelegationRow key={each.id} delegation={each} seen={seen} />
+        <li key={each.id} className={css.row} data-delegation={each.id}>
+          <DelegationRow delegation={each} seen={seen} />
+        </li>
       ))}
     </Section>
   );
 }
 
-function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boolean }) {
+export function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boolean }) {
   const session = useSession();
   return (
-    <li className={css.row} data-delegation={delegation.id}>
+    <>
       <p className={css.head}>
         <span>
           <PeerLink id={delegation.sourceId} /> delegated to <PeerLink id={delegation.targetId} />
@@ -64,7 +68,7 @@ function DelegationRow({ delegation, seen }: { delegation: Delegation; seen: boo
           </Button>
         )}
       </DelegationActions>
-    </li>
+    </>
   );
 }
 
@@ -77,11 +81,11 @@ const LIMITS: Readonly<Record<string, string>> = {
   org_open: "The organisation has too many open delegations",
 };
 
-function RefusedRow({ refused }: { refused: RefusedDelegation }) {
+export function RefusedRow({ refused }: { refused: RefusedDelegation }) {
   const session = useSession();
   const { sourceId, targetId, task, limit, use, most, remedy, at } = refused;
   return (
-    <li className={css.row}>
+    <>
       <p className={css.head}>
         <span>
           <PeerLink id={sourceId} /> tried to delegate to <PeerLink id={targetId} />
@@ -103,7 +107,7 @@ function RefusedRow({ refused }: { refused: RefusedDelegation }) {
           Open chat
         </Link>
       </div>
-    </li>
+    </>
   );
 }
 

@@ -1,7 +1,6 @@
-import { fireEvent, render, screen, within } from "@testing-library/react";
+import { fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { ApiError } from "../../core/api/api";
-import type { Concern } from "../attention/concerns";
 import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, unclaimedOf, type Problems, type UnansweredMessage, type UnclaimedMessages } from "../../core/state/problems";
 import { ProblemsView } from "./ProblemsView";
 import { AttentionBar } from "../attention/AttentionBar";
@@ -71,7 +70,7 @@ test("nothing is called well before the lists were read, nor where they could no
   made.show(
     <>
       <ProblemsView />
-      <AttentionBar attention={{ all: [], go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />
+      <AttentionBar items={[]} attention={{ go: vi.fn(), next: vi.fn() }} />
     </>,
   );
   const strip = screen.getByRole("region", { name: "Needs attention" });
@@ -86,20 +85,6 @@ test("nothing is called well before the lists were read, nor where they could no
   await flushPromises();
   expect(screen.getByRole("heading", { name: "No problems" })).toBeTruthy();
   expect(strip.textContent).toContain("You’re all caught up");
-});
-
-test("a list of what needs a person that emptied while it was open does not open again by itself", () => {
-  const made = new TestPage().load();
-  const concern: Concern = { workspaceId: "a", name: "Agent a", kind: "failed", since: "2026-03-01T10:00:00.000Z", unread: 0 };
-  const stripOf = (all: Concern[]) => made.around(<AttentionBar attention={{ all, go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />);
-  const { rerender } = render(stripOf([concern]));
-  fireEvent.click(screen.getByRole("button", { name: "All 1" }));
-  expect(screen.getByRole("dialog", { name: "1 item needs attention" })).toBeTruthy();
-  rerender(stripOf([]));
-  expect(screen.queryByRole("dialog")).toBeNull();
-  rerender(stripOf([concern]));
-  expect(screen.getByRole("button", { name: "All 1" })).toBeTruthy();
-  expect(screen.queryByRole("dialog")).toBeNull();
 });
 
 test("lists that could not be read again stay, and say of when they are", async () => {
@@ -189,7 +174,7 @@ test("a message without an answer shows what its agent said elsewhere, and one p
   expect(row.textContent).toContain("Is it <b>done</b>?");
   expect(row.textContent).toContain("Yes, <i>all</i> of it");
   expect(row.textContent).toContain("The answer is overdue and a reminder was sent. It was delivered with version 2 of the instructions codex-default");
-  fireEvent.click(within(row).getByRole("button", { name: "Send draft" }));
+  fireEvent.click(within(row).getByRole("button", { name: "Accept as answer" }));
   await flushPromises();
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, null);
   expect(screen.getByText("No problems")).toBeTruthy();
@@ -203,11 +188,11 @@ test("a draft can be changed before it is sent, and left as it was", async () =>
   const words = screen.getByRole("textbox", { name: "Answer to send" });
   expect(words).toHaveProperty("value", "Yes, <i>all</i> of it");
   fireEvent.change(words, { target: { value: "  " } });
-  expect(screen.getByRole("button", { name: "Send edited answer" })).toHaveProperty("disabled", true);
+  expect(screen.getByRole("button", { name: "Accept edited answer" })).toHaveProperty("disabled", true);
   fireEvent.click(screen.getByRole("button", { name: "Cancel" }));
   fireEvent.click(screen.getByRole("button", { name: "Edit" }));
   fireEvent.change(screen.getByRole("textbox", { name: "Answer to send" }), { target: { value: "Yes." } });
-  fireEvent.click(screen.getByRole("button", { name: "Send edited answer" }));
+  fireEvent.click(screen.getByRole("button", { name: "Accept edited answer" }));
   await flushPromises();
   expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, "Yes.");
   expect(within(section()).getByRole("alert").textContent).toBe("It was answered meanwhile.");
@@ -218,7 +203,7 @@ test("a draft that nobody should get is discarded", async () => {
   const discard = vi.spyOn(made.api, "discardDraft").mockResolvedValue({});
   made.show(<ProblemsView />);
   expect(section().textContent).toContain("Answered outside Molecule");
-  fireEvent.click(screen.getByRole("button", { name: "Discard" }));
+  fireEvent.click(screen.getByRole("button", { name: "Dismiss" }));
   await flushPromises();
   expect(discard).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" });
   expect(screen.getByText("No problems")).toBeTruthy();
@@ -227,7 +212,7 @@ test("a draft that nobody should get is discarded", async () => {
 test("who may only look reads the draft and is told who may send it", () => {
   owing({}, "viewer").show(<ProblemsView />);
   expect(screen.queryByRole("button")).toBeNull();
-  expect(section().textContent).toContain("Only operators and owners can send it.");
+  expect(section().textContent).toContain("Only operators and owners can accept it.");
 });
 
 const WAITING = unclaimedOf({

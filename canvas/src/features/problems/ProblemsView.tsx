@@ -37,7 +37,9 @@ export function ProblemsView() {
         {stuck.unanswered.length > 0 && (
           <Section title="Unanswered messages" lead="These messages need an answer. An answer that an agent wrote outside Molecule is kept as a draft until you send it.">
             {stuck.unanswered.map((each) => (
-              <UnansweredRow key={each.activityId} message={each} />
+              <li key={each.activityId} className={css.row}>
+                <UnansweredRow message={each} />
+              </li>
             ))}
             {stuck.moreUnanswered && <li className={css.more}>Older messages appear once these are resolved.</li>}
           </Section>
@@ -45,7 +47,9 @@ export function ProblemsView() {
         {stuck.unclaimed.length > 0 && (
           <Section title="Unread mail" lead="These agents have not picked up messages that need an answer.">
             {stuck.unclaimed.map((each) => (
-              <UnclaimedRow key={each.workspaceId} unclaimed={each} />
+              <li key={each.workspaceId} className={css.row}>
+                <UnclaimedRow unclaimed={each} />
+              </li>
             ))}
             {stuck.moreUnclaimed && <li className={css.more}>More agents appear once these are resolved.</li>}
           </Section>
@@ -54,14 +58,18 @@ export function ProblemsView() {
         {stuck.chains.length > 0 && (
           <Section title="Stopped message chains" lead="Agents messaged each other until a limit was reached. These chains stay stopped until you resume or end them.">
             {stuck.chains.map((each) => (
-              <ChainRow key={each.rootId} chain={each} />
+              <li key={each.rootId} className={css.row}>
+                <ChainRow chain={each} />
+              </li>
             ))}
           </Section>
         )}
         {stuck.deadLetters.length > 0 && (
           <Section title="Undelivered messages" lead="Molecule stopped trying to deliver these messages. Send them again once the agent can receive them.">
             {stuck.deadLetters.map((each) => (
-              <DeadLetterRow key={each.activityId} deadLetter={each} />
+              <li key={each.activityId} className={css.row}>
+                <DeadLetterRow deadLetter={each} />
+              </li>
             ))}
             {stuck.moreDeadLetters && <li className={css.more}>Older messages appear once these are resolved.</li>}
           </Section>
@@ -91,7 +99,7 @@ function AllClear() {
 }
 
 /** Shown when the lists could not be read: they are then the last known ones. */
-function ReadProblem() {
+export function ReadProblem() {
   const { problemLists } = useSession();
   const { readAt, problem } = useStored(problemLists.status);
   if (problem === null) return null;
@@ -126,12 +134,13 @@ function Section({ title, lead, children }: { title: string; lead: string; child
   );
 }
 
-function UnansweredRow({ message }: { message: UnansweredMessage }) {
+export function UnansweredRow({ message }: { message: UnansweredMessage }) {
   const { readProblems } = useProblemActions();
   const { workspaceId, workspaceName, activityId, sourceId, overdueAt, draft, template } = message;
   const name = useData((state) => state.workspaces.get(workspaceId)?.name) ?? workspaceName;
+  const askedBy = useData((state) => (sourceId === null ? "the person who asked" : (state.workspaces.get(sourceId)?.name ?? "a removed agent")));
   return (
-    <li className={css.row}>
+    <>
       <p className={css.head}>
         <WorkspaceLink id={workspaceId} name={workspaceName} />
         <Sender id={sourceId} />
@@ -144,7 +153,7 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
         {overdueAt === null ? "Answered outside Molecule" : `The answer is overdue${message.reminded ? " and a reminder was sent" : ""}`}
         {template !== null && `. It was delivered with ${templateText(template)}`}
       </p>
-      {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readProblems} />}
+      {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} askedBy={askedBy} onDone={readProblems} />}
       {sourceId === null && (
         <p className={css.from}>
           <Link className={css.open} to={{ view: "chats", workspaceId, messageId: activityId }}>
@@ -152,15 +161,15 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
           </Link>
         </p>
       )}
-    </li>
+    </>
   );
 }
 
-function UnclaimedRow({ unclaimed }: { unclaimed: UnclaimedMessages }) {
+export function UnclaimedRow({ unclaimed }: { unclaimed: UnclaimedMessages }) {
   const { workspaceId, workspaceName, waiting, more, since } = unclaimed;
   const known = useData((state) => state.workspaces.get(workspaceId));
   return (
-    <li className={css.row}>
+    <>
       <p className={css.head}>
         <WorkspaceLink id={workspaceId} name={workspaceName} />
         <Time at={since} className={css.time} />
@@ -176,11 +185,11 @@ function UnclaimedRow({ unclaimed }: { unclaimed: UnclaimedMessages }) {
           </p>
         </>
       )}
-    </li>
+    </>
   );
 }
 
-function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
+export function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
   const { api, readProblems } = useProblemActions();
   const [asking, setAsking] = useState(false);
   const action = useAction();
@@ -189,7 +198,7 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
     action.run(() => api.discard(deadLetter), "Discarded", readProblems);
   };
   return (
-    <li className={css.row}>
+    <>
       <p className={css.head}>
         <WorkspaceLink id={deadLetter.workspaceId} name={deadLetter.workspaceName} />
         <Sender id={deadLetter.sourceId} />
@@ -224,7 +233,7 @@ function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
           </div>
         </Dialog>
       )}
-    </li>
+    </>
   );
 }
 
@@ -234,14 +243,14 @@ function chainAgents({ workspaceId, workspaceName }: MessageChain, messages: rea
   return agents.length > 0 || workspaceId === null ? agents : [{ id: workspaceId, name: workspaceName ?? "Removed agent" }];
 }
 
-function ChainRow({ chain }: { chain: MessageChain }) {
+export function ChainRow({ chain }: { chain: MessageChain }) {
   const { api, identity, readProblems } = useProblemActions();
   const action = useAction();
   const org = identity.org.id;
   const read = useChainMessages(chain);
   const agents = chainAgents(chain, read.value?.messages ?? []);
   return (
-    <li className={css.row}>
+    <>
       <p className={css.head}>
         {agents.length === 0 && "Message chain"}
         {agents.map(({ id, name }, at) => (
@@ -267,7 +276,7 @@ function ChainRow({ chain }: { chain: MessageChain }) {
           End chain
         </Button>
       </Actions>
-    </li>
+    </>
   );
 }
 
@@ -277,7 +286,7 @@ function useProblemActions(): Pick<SessionController, "api" | "identity"> & { re
   return { api: session.api, identity: session.identity, readProblems: () => session.problemLists.read() };
 }
 
-function WorkspaceLink({ id, name }: { id: string; name: string }) {
+export function WorkspaceLink({ id, name }: { id: string; name: string }) {
   const known = useData((state) => state.workspaces.get(id)?.name);
   if (known === undefined) return <bdi className={css.name}>{name}</bdi>;
   return (

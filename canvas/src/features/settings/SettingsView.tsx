@@ -81,12 +81,12 @@ function Notices() {
     <fieldset className={group.group}>
       <legend>Notifications</legend>
       <Choice label="Desktop notifications" checked={notify && canNotify()} onChange={choose}>
-        Notify me about approval requests while this page is in the background. Only one tab shows notifications. Click a notification to open the request.
+        Notify me about new items of the inbox while this page is in the background. Only one tab shows notifications. Click a notification to open its item.
       </Choice>
       {refused && <p role="alert">This browser blocks notifications for this page. Allow them in the browser settings. Notifications need HTTPS or localhost.</p>}
       {cannotNotify && <p role="alert">This browser could not show a notification, so notifications were turned off. Sounds still work.</p>}
       <Choice label="Sound" checked={sound} onChange={(on) => settings.change({ sound: on })}>
-        Two short tones, used only for approval requests.
+        Two short tones, used only for what waits for you.
       </Choice>
     </fieldset>
   );

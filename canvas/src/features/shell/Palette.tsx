@@ -9,7 +9,8 @@ import { isComposing } from "../../ui/keyboard";
 import { AgentStatusGlyph } from "../../ui/AgentStatusMark";
 import { INBOX, ORG, type Place } from "../../core/router";
 import { search, type Command, type SearchResult } from "./paletteSearch";
-import { statusOf } from "../../core/state/agentStatus";
+import type { Workspace } from "../../core/state/model";
+import { useAgentStatus } from "../../core/state/useAgentStatus";
 import type { SearchItem } from "../../core/wire";
 import { groupTexts, placeOfText, snippetParts, titleOf } from "./textResults";
 import { useTextSearch } from "./useTextSearch";
@@ -161,12 +162,16 @@ function Content({ item }: { item: Result }) {
   }
   return (
     <>
-      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <AgentStatusGlyph status={statusOf(item.workspace)} />}
+      {item.kind === "chat" ? <Icon name="chats" size={14} /> : <StatusOf workspace={item.workspace} />}
       <span className={css.name}>{item.workspace.name}</span>
       <Badge unread={item.unread} />
       <span className={css.hint}>{item.kind === "chat" ? "Chat" : (item.workspace.role ?? "Agent")}</span>
     </>
   );
+}
+
+function StatusOf({ workspace }: { workspace: Workspace }) {
+  return <AgentStatusGlyph status={useAgentStatus(workspace)} />;
 }
 
 function useCommands(): readonly PaletteAction[] {

@@ -6,11 +6,6 @@ import { Icon, type IconName } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { Logo } from "../../ui/Logo";
 import { INBOX, ORG, type Place } from "../../core/router";
-import { approvalLists } from "../../core/state/approvals";
-import { countProblems } from "../../core/state/problems";
-import { useSelected, useStored } from "../../core/store/store";
-import { countDelegationProblems } from "../../core/state/delegationLists";
-import { useDelegationProblems } from "../delegations/useDelegationProblems";
 import css from "./Rail.module.css";
 
 interface Item {
@@ -35,11 +30,10 @@ const ITEMS: readonly Item[] = [
   { to: { view: "settings" }, icon: "settings", label: "Settings" },
 ];
 
-export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
+/** `waiting`: items of the inbox. */
+export function Rail({ unread, waiting, onShortcuts }: { unread: number; waiting: number; onShortcuts: () => void }) {
   const { view } = usePlace();
-  const { identity, problemLists, throttledData, canSend } = useSession();
-  const waiting = useSelected(throttledData, (state) => (state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length));
-  const problems = countProblems(useStored(problemLists.problems)) + countDelegationProblems(useDelegationProblems());
+  const { identity, problemLists } = useSession();
   return (
     <nav className={css.rail} aria-label="Main">
       <span className={css.mark} title={`Molecule ${identity.version}`}>
@@ -64,11 +58,6 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
               {item.label === "Chats" && unread > 0 && (
                 <span className={css.badge}>
                   <Badge unread={unread} />
-                </span>
-              )}
-              {item.label === "Problems" && problems > 0 && (
-                <span className={css.badge}>
-                  <Badge unread={problems} word="open" />
                 </span>
               )}
             </Link>

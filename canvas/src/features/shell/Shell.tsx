@@ -9,9 +9,9 @@ import { ErrorBoundary } from "../../ui/ErrorBoundary";
 import { lazyPart, preloadParts } from "../../ui/lazyPart";
 import { Notice } from "../../ui/Notice";
 import { ORG, type Place } from "../../core/router";
-import { approvalLists } from "../../core/state/approvals";
 import { countText } from "../../core/text/strings";
-import { unreadTotal } from "../attention/concerns";
+import { unreadTotal } from "../attention/unread";
+import { useNextUnread } from "../attention/useNextUnread";
 import type { State } from "../../core/state/model";
 import { useStored } from "../../core/store/store";
 import { openDelegations } from "../../core/state/delegationLists";
@@ -22,13 +22,12 @@ import { OrgView } from "../org/OrgView";
 import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import css from "./Shell.module.css";
-import { AttentionBar } from "../attention/AttentionBar";
 import { UndoBar } from "../../ui/UndoBar";
-import { useAttention } from "../attention/useAttention";
 import { useShellWorker } from "./useShellWorker";
 
 // The first script contains the first view; large and rarely used views are loaded on demand.
-const InboxView = lazyPart(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const InboxView = lazyPart(() => import("../inbox/InboxView").then((found) => found.InboxView));
+const Attention = lazyPart(() => import("../attention/Attention").then((found) => found.Attention));
 const PeersView = lazyPart(() => import("../peers").then((found) => found.PeersView));
 const PromptView = lazyPart(() => import("../prompts/PromptView").then((found) => found.PromptView));
 const ThreadView = lazyPart(() => import("../threads").then((found) => found.ThreadView));
@@ -53,9 +52,14 @@ export function Shell() {
   const session = useSession();
   const state = useStored(session.throttledData);
   const [layer, setLayer] = useState<Layer>(null);
-  useTitle(state, session.identity.org.name, session.canSend);
+  const { singleKeys } = useSettings();
+  const waiting = useStored(session.inbox).length;
+  useTitle(state, session.identity.org.name, waiting);
   usePaletteKey(() => setLayer("palette"));
   useAnnouncedDecisions();
+  const nextUnread = useNextUnread();
+  const nextDelegation = useNextDelegation();
+  useSingleKeys({ n: nextUnread, w: nextDelegation, "?": () => setLayer("shortcuts") }, singleKeys && state !== null);
   const place = usePlace();
   useLayoutEffect(() => {
     document.getElementById("view")?.scrollTo(0, 0); // its result is no clean-up function
@@ -73,7 +77,7 @@ export function Shell() {
       <a className={css.skip} href="#view" onClick={skipToView}>
         Skip to content
       </a>
-      <Rail onShortcuts={() => setLayer("shortcuts")} unread={state === null ? 0 : unreadTotal(state.chats)} />
+      <Rail onShortcuts={() => setLayer("shortcuts")} waiting={waiting} unread={state === null ? 0 : unreadTotal(state.chats)} />
       <Header onSearch={() => setLayer("palette")} />
       <Banner />
       <main className={css.view} id="view" tabIndex={-1}>
@@ -88,7 +92,13 @@ export function Shell() {
         </ErrorBoundary>
       </main>
       <UndoBar />
-      {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
+      {state !== null && (
+        <ErrorBoundary fallback={<div className={css.strip} />}>
+          <Suspense fallback={<div className={css.strip} />}>
+            <Attention />
+          </Suspense>
+        </ErrorBoundary>
+      )}
       <Suspense>
         {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
         {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
@@ -181,15 +191,6 @@ function Opening() {
   );
 }
 
-/** The attention bar, and the keys that go through its entries. */
-function Attention({ onShortcuts }: { onShortcuts: () => void }) {
-  const attention = useAttention();
-  const { singleKeys } = useSettings();
-  const nextDelegation = useNextDelegation();
-  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextDelegation, "?": onShortcuts }, singleKeys);
-  return <AttentionBar attention={attention} />;
-}
-
 /** Go through the open delegations, newest first. */
 function useNextDelegation(): () => void {
   const session = useSession();
@@ -204,8 +205,8 @@ function useNextDelegation(): () => void {
   };
 }
 
-function useTitle(state: State | null, orgName: string, canSend: boolean): void {
-  const waiting = state === null || !canSend ? 0 : approvalLists(state.approvals).waiting.length;
+/** The number is that of unread messages and of the inbox together. */
+function useTitle(state: State | null, orgName: string, waiting: number): void {
   const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
   const name = state?.org.name ?? orgName;
   const view = viewTitle(usePlace(), state);

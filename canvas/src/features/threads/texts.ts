@@ -2,7 +2,7 @@
 
 import type { AgentState, CollabCallEntry, MailItem, Provenance, ThreadItem } from "../../core/wire";
 
-export type StatusLook = "waiting" | "working" | "good" | "bad" | "off";
+export type StatusLook = "waiting" | "peer" | "queued" | "working" | "good" | "bad" | "off";
 
 type Words = Readonly<Record<string, string>>;
 
@@ -32,7 +32,8 @@ export function flagText(flags: readonly string[]): string {
 }
 
 export function lookOf({ status, active_flags }: Pick<ThreadItem, "status" | "active_flags">): StatusLook {
-  return active_flags.length > 0 ? "waiting" : (LOOKS[status.type] ?? "off");
+  if (active_flags.length > 0) return active_flags.every((each) => each === "waiting_on_agents") ? "peer" : "waiting";
+  return LOOKS[status.type] ?? "off";
 }
 
 export function nameOf({ nickname, path }: Pick<ThreadItem, "nickname" | "path">): string {
@@ -83,7 +84,7 @@ export function endText({ tool, status, timed_out }: CollabCallEntry): string {
 }
 
 export function callLook({ status, timed_out }: CollabCallEntry): StatusLook {
-  if (status === "inProgress") return "waiting";
+  if (status === "inProgress") return "peer";
   return status === "failed" || timed_out ? "bad" : status === "interrupted" ? "off" : "good";
 }
 
@@ -96,7 +97,7 @@ export function agentText({ status, outcome }: AgentState): string {
 
 const MAIL: Words = { NEW_TASK: "Task", MESSAGE: "Message", FINAL_ANSWER: "Final answer" };
 const RECEIPTS: Readonly<Record<string, { words: string; look: StatusLook }>> = {
-  accepted: { words: "accepted, not read yet", look: "waiting" },
+  accepted: { words: "accepted, not read yet", look: "queued" },
   delivered: { words: "delivered", look: "working" },
   answered: { words: "answered", look: "good" },
   failed: { words: "failed", look: "bad" },

@@ -2,7 +2,7 @@
 
 import { useMemo, type ReactNode } from "react";
 import { useApp, useData } from "../../core/app";
-import { hrefOf, ORG } from "../../core/router";
+import { approvalPlace, hrefOf, ORG } from "../../core/router";
 import { plainLine } from "../../core/text/plain";
 import { plural } from "../../core/text/strings";
 import { absolute, seconds } from "../../core/text/time";
@@ -163,7 +163,7 @@ function ApprovalEvent({ approval }: { approval: TraceApproval }) {
   return (
     <Line>
       <Party id={workspace_id} name={workspace_name} /> requested approval for{" "}
-      <Link to={{ view: "inbox", list: "all", open: { id: approval_id, workspaceId: workspace_id } }} className={css.link}>
+      <Link to={approvalPlace({ id: approval_id, workspaceId: workspace_id }, "all")} className={css.link}>
         <bdi>{action}</bdi>
       </Link>
       : {APPROVAL_TEXTS[status] ?? status}

@@ -1,61 +1,31 @@
-/** The inbox: the list of approvals, and the open one. */
+/** The approvals of the inbox: those that wait for this person, the open ones, and the decided ones. */
 
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { useApp, useData, useSession } from "../../core/app";
 import type { PendingDecision, PastApprovals } from "../../core/session/undoableDecisions";
 import { Badge } from "../../ui/Badge";
 import { Button } from "../../ui/Button";
-import { Icon } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
-import { NARROW, useMedia } from "../../ui/useMedia";
-import type { Place } from "../../core/router";
+import { approvalPlace, INBOX } from "../../core/router";
 import { approvalLists, MAX_KEPT, type Approval, type ListName } from "../../core/state/approvals";
 import { useStored } from "../../core/store/store";
 import { clock } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 import { showInvisible } from "../../core/text/invisible";
 import { useListKeys } from "../../ui/useListKeys";
+import { ApprovalFacts } from "./ApprovalFacts";
 import { ApprovalMark } from "./ApprovalMark";
 import { BatchDecision } from "./BatchDecision";
 import { Countdown } from "./Countdown";
-import { ApprovalDetail } from "./ApprovalDetail";
 import css from "./Inbox.module.css";
+import { QuickDecision } from "./QuickDecision";
 import { useSeenRows } from "./useSeenRows";
-import { closedText, detailLines, fitsRow, pendingText, holderText, riskText, stateOf } from "./texts";
-
-type InboxPlace = Extract<Place, { view: "inbox" }>;
+import { closedText, fitsRow, pendingText, holderText, stateOf } from "./texts";
 
 /** Page size; a longer list is not readable at once. */
 const PAGE_SIZE = 100;
-
-export function InboxView({ place }: { place: InboxPlace }) {
-  const narrow = useMedia(NARROW);
-  const { open } = place;
-  const last = useRef<string | null>(null);
-  useEffect(() => {
-    const left = last.current;
-    last.current = open?.id ?? null;
-    if (open !== null || left === null || document.activeElement !== document.body) return;
-    const row = [...document.querySelectorAll<HTMLElement>("[data-approval]")].find((each) => each.dataset["approval"] === left);
-    row?.querySelector("a")?.focus(); // as a dialog returns the focus to its opener
-  }, [open]);
-  return (
-    <div className={css.inbox}>
-      {!(narrow && open !== null) && <List name={place.list} current={open?.id ?? null} />}
-      {open !== null ? (
-        <ApprovalDetail key={open.id} id={open.id} workspaceId={open.workspaceId} list={place.list} back={narrow} />
-      ) : (
-        !narrow && (
-          <Notice icon="inbox" title="No request selected">
-            Select a request on the left to review it and decide.
-          </Notice>
-        )
-      )}
-    </div>
-  );
-}
 
 interface ListTexts {
   name: ListName;
@@ -80,13 +50,19 @@ function listTextsFor(canSend: boolean): readonly ListTexts[] {
   return canSend ? LISTS : LISTS.map((each) => (each.name === "waiting" ? { ...each, ...VIEWER_TEXTS } : each));
 }
 
-function List({ name, current }: { name: ListName; current: string | null }) {
+interface Props {
+  name: ListName;
+  /** The id of the open one; its decision is in its detail. */
+  current: string | null;
+  heading: RefObject<HTMLHeadingElement | null>;
+}
+
+export function ApprovalList({ name, current, heading }: Props) {
   const { decisions, canSend } = useSession();
   const lists = useData((state) => approvalLists(state.approvals));
   const all = lists[name];
   const shelves = listTextsFor(canSend);
   const texts = shelves.find((each) => each.name === name) ?? LISTS[0]!;
-  const heading = useRef<HTMLHeadingElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   const [from, setFrom] = useState(0);
@@ -107,13 +83,10 @@ function List({ name, current }: { name: ListName; current: string | null }) {
   const tickable = shown.filter((each) => seen.has(each.id) && mayTick(each)).map(({ id }) => id);
   const clear = (): void => setTicked(new Set());
   return (
-    <section className={css.side} aria-label="Requests">
-      <h2 className={css.heading} ref={heading} tabIndex={-1}>
-        Inbox
-      </h2>
+    <>
       <nav className={css.lists} aria-label="Filter requests">
         {shelves.map((each) => (
-          <Link key={each.name} className={css.which} to={{ view: "inbox", list: each.name, open: null }} aria-current={each.name === name ? "true" : undefined}>
+          <Link key={each.name} className={css.which} to={{ ...INBOX, kind: "approval", list: each.name }} aria-current={each.name === name ? "true" : undefined}>
             {each.label} {!each.past && <Badge unread={lists[each.name].length} word="requests" />}
           </Link>
         ))}
@@ -126,7 +99,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
         ) : (
           <ul className={css.rows} aria-label="Requests">
             {shown.map((each) => (
-              <Row key={each.id} approval={each} list={name} current={each.id === current} held={held.get(each.id)} ticked={mayTick(each) ? ticked.has(each.id) : null} onTick={tick} />
+              <Row key={each.id} approval={each} list={name} current={each.id === current} decides={current === null} held={held.get(each.id)} ticked={mayTick(each) ? ticked.has(each.id) : null} onTick={tick} />
             ))}
           </ul>
         )}
@@ -149,7 +122,7 @@ function List({ name, current }: { name: ListName; current: string | null }) {
           }}
         />
       )}
-    </section>
+    </>
   );
 }
 
@@ -212,7 +185,7 @@ function Pager({ texts, past, start, count, onFrom }: PagerProps) {
 const LISTED = 5;
 
 /** Decisions that the server did not receive or accept, whichever list their approvals are in. */
-function Unsettled({ list }: { list: ListName }) {
+export function Unsettled({ list }: { list: ListName }) {
   const { decisions } = useSession();
   const held = useStored(decisions.pending);
   const wrong = [...held.values()].filter(({ phase }) => phase === "unsent" || phase === "refused");
@@ -223,7 +196,7 @@ function Unsettled({ list }: { list: ListName }) {
       <ul className={css.wrong}>
         {wrong.slice(0, LISTED).map((each) => (
           <li key={each.approval.id}>
-            <Link className={css.way} to={{ view: "inbox", list, open: { id: each.approval.id, workspaceId: each.approval.workspaceId } }}>
+            <Link className={css.way} to={approvalPlace(each.approval, list)}>
               <bdi>{showInvisible(each.approval.action)}</bdi>
             </Link>{" "}
             <strong>{pendingText(each)}.</strong> {each.problem}
@@ -244,7 +217,7 @@ function Unsettled({ list }: { list: ListName }) {
 }
 
 /** Shown when the list could not be read: the list is then the last known one. */
-function ReadProblem({ empty }: { empty: boolean }) {
+export function ReadProblem({ empty }: { empty: boolean }) {
   const { decisions } = useSession();
   const { readAt, problem } = useStored(decisions.status);
   if (problem === null) return null;
@@ -285,6 +258,8 @@ interface RowProps {
   approval: Approval;
   list: ListName;
   current: boolean;
+  /** It can be decided here: no request is open. */
+  decides: boolean;
   /** A decision of this page on it. */
   held: PendingDecision | undefined;
   /** Null: it cannot be decided from the list. */
@@ -292,12 +267,9 @@ interface RowProps {
   onTick: (ids: readonly string[], on: boolean) => void;
 }
 
-const Row = memo(function Row({ approval, list, current, held, ticked, onTick }: RowProps) {
+const Row = memo(function Row({ approval, list, current, decides, held, ticked, onTick }: RowProps) {
   const { router } = useApp();
-  const { id, workspaceId, requesterName, action, reason, details, createdAt, expiresAt } = approval;
-  const fits = fitsRow(approval);
-  const lines = fits ? detailLines(details) : [];
-  const risks = riskText(approval);
+  const { id, requesterName, action, createdAt, expiresAt } = approval;
   const closed = closedText(approval, Number.NEGATIVE_INFINITY);
   return (
     <li className={css.row} data-approval={id}>
@@ -310,42 +282,30 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
           </span>
         </label>
       )}
-      <Link className={css.entry} to={{ view: "inbox", list, open: { id, workspaceId } }} aria-current={current ? "page" : undefined} onKeyDown={(event) => {
-        if (event.key === "Escape") router.go({ view: "inbox", list, open: null });
-      }}>
-        <span className={css.line}>
-          <bdi className={css.name}>{requesterName}</bdi>
-          <Time at={createdAt} short className={css.time} />
-        </span>
-        <bdi className={css.action}>{showInvisible(action)}</bdi>
-        {fits && reason !== "" && <bdi className={css.fact}>{showInvisible(reason)}</bdi>}
-        {risks !== "" && (
-          <span className={css.careful}>
-            <Icon name="warning" size={12} />
-            <bdi>{risks}</bdi>
+      <div className={css.about}>
+        <Link className={css.entry} to={approvalPlace(approval, list)} aria-current={current ? "page" : undefined} onKeyDown={(event) => {
+          if (event.key === "Escape") router.go({ ...INBOX, kind: "approval", list });
+        }}>
+          <span className={css.line}>
+            <bdi className={css.name}>{requesterName}</bdi>
+            <Time at={createdAt} short className={css.time} />
           </span>
-        )}
-        {fits ? (
-          lines.map((line, at) => (
-            <bdi key={at} className={css.fact}>
-              {line}
-            </bdi>
-          ))
-        ) : (
-          <span className={css.fact}>Open the request to see all details.</span>
-        )}
-        <span className={css.standing}>
-          <ApprovalMark state={stateOf(approval)} />
-          {held !== undefined && <strong className={css.fact}>{pendingText(held)}</strong>}
-          {closed !== null && <bdi className={css.fact}>{closed}</bdi>}
-          {closed === null && (
-            <>
-              <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderText(approval)}</bdi>
-              <Countdown to={expiresAt} label="expires in" over="expired" className={css.time} />
-            </>
-          )}
-        </span>
-      </Link>
+          <bdi className={css.action}>{showInvisible(action)}</bdi>
+          <ApprovalFacts approval={approval} />
+          <span className={css.standing}>
+            <ApprovalMark state={stateOf(approval)} />
+            {held !== undefined && !decides && <strong className={css.fact}>{pendingText(held)}</strong>}
+            {closed !== null && <bdi className={css.fact}>{closed}</bdi>}
+            {closed === null && (
+              <>
+                <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderText(approval)}</bdi>
+                <Countdown to={expiresAt} label="expires in" over="expired" className={css.time} />
+              </>
+            )}
+          </span>
+        </Link>
+        {decides && <QuickDecision approval={approval} />}
+      </div>
     </li>
   );
 });

@@ -9,7 +9,8 @@ import { approvalRow, type Item } from "../../core/testing/approvalRows";
 import { UndoBar } from "../../ui/UndoBar";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { InboxView } from "./InboxView";
-import { namedAgents } from "./texts";
+import { INBOX } from "../../core/router";
+import { namedAgents } from "../approvals/texts";
 
 const NOW = Date.parse("2026-03-01T12:00:30Z");
 const WAITS: Item = { for_person: true, expires_at: "2026-03-01T13:00:00Z", level_deadline: "2026-03-01T12:02:00Z" };
@@ -46,7 +47,7 @@ function page({ approvals = [one("p1")], role = "operator" }: Shown = {}): TestP
 async function shown(made: TestPage, { open = null, list = "waiting" }: Shown = {}): Promise<void> {
   made.show(
     <>
-      <InboxView place={{ view: "inbox", list, open: open === null ? null : { id: open, workspaceId: "a" } }} />
+      <InboxView place={{ ...INBOX, kind: "approval", list, open: open === null ? null : { id: open, workspaceId: "a" } }} />
       <UndoBar />
     </>,
   );
@@ -318,7 +319,7 @@ test("Escape leaves what is being written first, and the request after that", as
   expect(go).not.toHaveBeenCalled();
   expect(screen.getByRole("button", { name: "Deny…" })).toBeTruthy();
   fireEvent.keyDown(window, { key: "Escape" });
-  expect(go).toHaveBeenCalledExactlyOnceWith({ view: "inbox", list: "waiting", open: null });
+  expect(go).toHaveBeenCalledExactlyOnceWith({ ...INBOX, kind: "approval" });
 });
 
 test("the focus stays with the answer when its buttons change", async () => {
@@ -349,7 +350,7 @@ test("of several answers those that went wrong are listed with why, wherever the
   for (const box of screen.getAllByRole("checkbox")) fireEvent.click(box);
   press("Approve…");
   fireEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Approve 3 requests" }));
-  expect(screen.getAllByText("Approved, not sent yet")).toHaveLength(3);
+  expect(screen.getAllByText(/not sent yet\. Sending in/)).toHaveLength(3);
   await pass(UNDO_MS);
   expect(made.session.decisions.outcome.get()?.words).toBe("2 of 3 decisions were rejected");
   const wrong = screen.getByRole("region", { name: "Decisions that were not accepted" });
