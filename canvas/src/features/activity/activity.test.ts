@@ -55,7 +55,7 @@ test.each([
   [event({ seq: 1, event: "ACTIVITY_LOGGED", payload: { source_id: "b", kind: "delegation" } }), { view: "delegation", id: "m1", node: null }],
   [event({ seq: 1, event: "ACTIVITY_LOGGED", payload: { target_id: "c" } }), { view: "peers", workspaceId: "a", peerId: "c", messageId: "m1" }],
   [event({ seq: 1, entity: { kind: "delegation", id: "d", rev: 2 } }), { view: "delegation", id: "d", node: null }],
-  [event({ seq: 1, entity: { kind: "approval", id: "r", rev: 2 }, payload: { workspace_id: "b" } }), { view: "inbox", list: "all", open: { id: "r", workspaceId: "b" } }],
+  [event({ seq: 1, entity: { kind: "approval", id: "r", rev: 2 }, payload: { workspace_id: "b" } }), { view: "inbox", kind: "approval", list: "all", open: { id: "r", workspaceId: "b" }, item: null }],
   [event({ seq: 1, entity: { kind: "thread", id: "t", rev: 2 } }), { view: "thread", id: "t", tab: "said" }],
   [event({ seq: 1, entity: { kind: "template", id: "terse", rev: 2 } }), { view: "instructions", templateId: "terse" }],
   [event({ seq: 1, entity: { kind: "workspace", id: "a", rev: 2 } }), { view: "org", focus: "a", panel: "about", filter: "" }],
