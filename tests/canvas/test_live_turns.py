@@ -198,6 +198,24 @@ async def test_the_scrolled_chat_stays_where_it_is_while_text_comes(desk: Desk, 
     await reporter.close()
 
 
+async def test_a_text_that_outgrows_the_view_and_its_answer_stay_at_their_beginning(desk: Desk, page: Page) -> None:
+    reporter, turn, card = await _begun(desk, page)
+    text = "\n\n".join(f"Paragraph {number}" for number in range(60))
+    turn.text(text[:600])
+    turn.text(text[600:])
+    await expect(card).to_contain_text("Paragraph 59")
+    await expect(page.get_by_role("button", name="Jump to latest")).to_be_visible()
+    await expect(card.get_by_text("Working")).to_be_in_viewport()
+    await bounded(turn.end("ended"))
+    await desk.stage.say("Lead", text)
+    await expect(card).to_have_count(0)
+    await page.evaluate(SETTLED)
+    await expect(page.get_by_text("Paragraph 0", exact=True)).to_be_in_viewport()
+    await page.get_by_role("button", name=re.compile("^(Jump to latest|1 new)$")).click()
+    await expect(page.get_by_text("Paragraph 59", exact=True)).to_be_in_viewport()
+    await reporter.close()
+
+
 async def test_the_first_words_are_seen_soon_after_the_program_said_them(desk: Desk, page: Page) -> None:
     reporter, turn, _ = await _begun(desk, page)
     shown = asyncio.create_task(page.wait_for_selector("[data-live-text]"))

@@ -58,6 +58,12 @@ export function useTranscript<L extends Line>({ chat, unsent, messageId, unreadA
   const arrived = useArrived(all, following, chat.loaded);
   const keep = usePlace({ scroller, list, following, arrived, onHeld: stay });
 
+  // What arrives next to the end of the window is shown: an answer takes the place of the text that was being written.
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (following || box === null || to >= all.length || box.clientHeight === 0) return;
+    if (box.scrollHeight - box.scrollTop - box.clientHeight < EDGE_PX) setSpan((now) => showNewer(now, all));
+  }, [following, all, to]);
   useLayoutEffect(keep, [keep, lines, unsent, following]);
   useGrowth(list, keep, lines.length + unsent > 0);
   useTouch(scroller, keep);
@@ -214,6 +220,9 @@ function usePlace({ scroller, list, following, arrived, onHeld }: PlaceOptions):
         const most = mostWithFocus(box, list.current);
         box.scrollTop = Math.min(box.scrollHeight, most);
         if (most + box.clientHeight < box.scrollHeight - END_PX) back.current();
+      } else if (element === null && place.current !== null) {
+        box.scrollTop = scrolled;
+        return; // what follows below is rendered next; until then a browser does not scroll so far
       } else if (element?.isConnected) {
         const moved = element.offsetTop - offset;
         if (moved !== 0) box.scrollTop += moved;
