@@ -12,7 +12,10 @@ window.addEventListener("securitypolicyviolation", (event) =>
 # The service worker comes seconds after the page, and answers for the server. Where there is none, as over plain HTTP
 # from another machine, the page is the same.
 _WITHOUT_WORKER = "delete Navigator.prototype.serviceWorker"
-_IS_SHOWN = "() => document.querySelector('nav')?.checkVisibility() ?? false"
+_IS_SHOWN = """() => {
+  const isLoading = document.querySelector("[data-map=loading]") !== null;
+  return !isLoading && (document.querySelector("nav")?.checkVisibility() ?? false);
+}"""
 # What a browser says by itself about an answer that the page deals with.
 _EXPECTED = ("Failed to load resource: the server responded with a status of 401",)
 

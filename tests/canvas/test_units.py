@@ -44,7 +44,10 @@ SHOWN_BY_UNITS = (
         "every status and load has a standing, and every standing a word",
     ),  # C11
     ("features/chat/delegations.test.ts", "work in the hands of an agent that %s"),  # C14
-    ("map/layout.test.ts", "boxes never overlap and children stand inside the frame of their team"),  # C49
+    (
+        "map/layout.test.ts",
+        "boxes are a gutter apart, and children are inside the frame of their team below its title",
+    ),  # C49
     ("ui/style/tokens.test.ts", "both schemes have the same tokens"),  # C66
 )
 

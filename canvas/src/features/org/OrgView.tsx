@@ -72,7 +72,7 @@ export function OrgView({ place }: { place: OrgPlace }) {
       )}
       {!narrow && (
         <div className={css.scene}>
-          <Suspense>
+          <Suspense fallback={<div data-map="loading" />}>
             <OrgMap org={org} selected={place.focus} onSelect={select} onOpen={open} onDrop={(id, target) => setDropped({ id, target })} onFollow={follow} />
           </Suspense>
           <Suspense>{dropped !== null && <Dropped {...dropped} onClose={() => setDropped(null)} />}</Suspense>
