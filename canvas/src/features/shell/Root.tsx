@@ -3,6 +3,7 @@
 import { useEffect } from "react";
 import { AppContext, SessionContext, type App } from "../../core/app";
 import { Button } from "../../ui/Button";
+import { Logo } from "../../ui/Logo";
 import { Notice } from "../../ui/Notice";
 import { useStored } from "../../core/store/store";
 import { Login } from "./Login";
@@ -43,7 +44,10 @@ function Unreachable({ app, problem }: { app: App; problem: string }) {
   useEffect(() => app.awaitServer(), [app]);
   return (
     <main className={css.alone}>
-      <h1 className="visually-hidden">Molecule</h1>
+      <header className={css.brand}>
+        <Logo size={32} />
+        <h1>Molecule</h1>
+      </header>
       <Notice
         icon="warning"
         title="Cannot reach Molecule"
