@@ -7,7 +7,9 @@ from playwright.async_api import Page
 from testing.canvas.page_user import Desk
 from testing.waits import eventually
 from tests.canvas.approval_actions import ask_leave, request
+from tests.canvas.delegation_actions import by_http, take_work
 from tests.canvas.expectations import expect
+from tests.canvas.message_actions import offer
 from tests.requirements import requirement
 
 # Notes what the page would show and sound, and lets the test say whether anybody looks.
@@ -70,3 +72,26 @@ async def test_a_hidden_page_tells_once_what_waits_if_it_was_wished_and_a_click_
     await teller.evaluate("() => window.note.onclick()")
     await expect(teller).to_have_url(re.compile(made["approval_id"]))
     await expect(request(teller).get_by_role("heading", name="second")).to_be_visible()
+
+
+@requirement("C15", "CN1")
+async def test_a_hidden_page_tells_of_questions_and_failed_tasks_and_a_click_opens_them(desk: Desk) -> None:
+    stage = desk.stage
+    context = await desk.context()
+    await context.add_init_script(_EARS)
+    page = await desk.enter(context, "/app/settings")
+    await page.get_by_role("checkbox", name="Desktop notifications").check()
+    await expect(page.get_by_role("region", name="Needs attention")).to_contain_text("You’re all caught up")
+    await look([page], away=True)
+    await offer(stage, "Writer", "Which day?", ["Monday", "Tuesday"])
+    assert await eventually(lambda: told([page]), bool) == ["Writer asks you a question: Which day?"]
+    delegation_id = await by_http(stage, "Engineering", "Backend", "Ship it")
+    await take_work(stage, "Backend")
+    seat = stage.seats["Backend"]
+    body = {"status": "failed", "error": "no disk"}
+    await seat.api.post(f"/workspaces/{seat.id}/delegations/{delegation_id}/update", body)
+    shown = await eventually(lambda: told([page]), lambda found: len(found) > 1)
+    assert shown[1:] == ["Engineering: Task failed: Ship it"]
+    await page.evaluate("() => window.note.onclick()")
+    await expect(page).to_have_url(re.compile(rf"/app/inbox\?item=task\+{delegation_id}$"))
+    await expect(page.locator(f"[data-item='task {delegation_id}']")).to_be_focused()
