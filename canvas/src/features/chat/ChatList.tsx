@@ -1,6 +1,6 @@
 /** All chats in sections, with a search. J and K move through them, U marks one as unread. */
 
-import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { useApp, useData, useSession, useSettings } from "../../core/app";
 import { announce } from "../../ui/Announcer";
 import { Avatar } from "../../ui/Avatar";
@@ -37,6 +37,12 @@ export function ChatList({ current }: { current: string | null }) {
   const rows = useRowsInView(scroller, sections);
   useListKeys(scroller);
   useUnreadKey(scroller, current);
+  const first = useRef<string | undefined>(undefined);
+  first.current = sections[0]?.entries[0]?.workspace.id;
+  const openFirst = useCallback((): void => {
+    if (first.current !== undefined) router.go({ view: "chats", workspaceId: first.current, messageId: null });
+  }, [router]);
+  const focusFirst = useCallback((): void => scroller.current?.querySelector("a")?.focus(), []);
   if (workspaces.size === 0) {
     return (
       <section className={css.side} aria-label="Conversations">
@@ -46,31 +52,10 @@ export function ChatList({ current }: { current: string | null }) {
       </section>
     );
   }
-  const first = sections[0]?.entries[0];
   return (
     <section className={css.side} aria-label="Conversations">
       <h2 className={css.heading}>Chats</h2>
-      <form
-        className={css.search}
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (first !== undefined) router.go({ view: "chats", workspaceId: first.workspace.id, messageId: null });
-        }}
-      >
-        <input
-          type="search"
-          aria-label="Search chats"
-          placeholder="Search chats"
-          value={query}
-          onChange={(event) => setQuery(event.target.value)}
-          onKeyDown={(event) => {
-            if (event.key !== "ArrowDown") return;
-            event.preventDefault();
-            scroller.current?.querySelector("a")?.focus();
-          }}
-        />
-      </form>
+      <SearchField query={query} onChange={setQuery} onEnter={openFirst} onDown={focusFirst} />
       <div className={css.scroller} ref={scroller}>
         {sections.map((section, at) => (
           <Section key={section.name} section={section} rows={rows?.[at] ?? null} current={current}>
@@ -86,6 +71,40 @@ export function ChatList({ current }: { current: string | null }) {
     </section>
   );
 }
+
+interface SearchFieldProps {
+  query: string;
+  onChange: (query: string) => void;
+  onEnter: () => void;
+  onDown: () => void;
+}
+
+/** Memoized: on each render React sets the attributes of an input again. */
+const SearchField = memo(function SearchField({ query, onChange, onEnter, onDown }: SearchFieldProps) {
+  return (
+    <form
+      className={css.search}
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onEnter();
+      }}
+    >
+      <input
+        type="search"
+        aria-label="Search chats"
+        placeholder="Search chats"
+        value={query}
+        onChange={(event) => onChange(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "ArrowDown") return;
+          event.preventDefault();
+          onDown();
+        }}
+      />
+    </form>
+  );
+});
 
 function Section({ section: { name, entries }, rows, current, children }: { section: ChatSection; rows: SectionRows | null; current: string | null; children: React.ReactNode }) {
   const shown = rows === null ? entries : entries.slice(rows.from, rows.to);
