@@ -61,8 +61,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/app"): Rule(set()),
     ("GET", "/app/{path}"): Rule(set()),
     ("POST", "/login"): Rule(set(), body={"code": "nothing"}),
+    ("GET", "/login"): Rule(set()),
     ("POST", "/logout"): Rule(PEOPLE),
     ("GET", "/session"): Rule(PEOPLE),
+    ("GET", "/sessions"): Rule(set()),
     ("GET", "/ws"): Rule(EVERYBODY),
     ("GET", "/threads/ws"): Rule(EVERYBODY),
     ("GET", "/events/stream"): Rule(EVERYBODY),
@@ -74,6 +76,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/admin/settings"): Rule({"admin"}),
     ("POST", "/orgs"): Rule({"admin"}, body={"name": "New"}),
     ("GET", "/orgs"): Rule({"admin"}),
+    ("PATCH", "/orgs/{org_id}"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("GET", "/orgs/{org_id}/sample-team"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", "/orgs/{org_id}/sample-team"): Rule(PEOPLE, "", OPERATOR, "org"),
     ("POST", "/orgs/{org_id}/people"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
     ("GET", "/orgs/{org_id}/tree"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/workspaces"): Rule(PEOPLE, "", OPERATOR, "", {"name": "New"}),
@@ -302,7 +307,7 @@ def probes() -> Iterator[Probe]:
 def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
     """Status and code of the refusal; None if the request must get past the guards."""
     rule, who = probe.rule, cast.credentials[probe.credential]
-    if probe.path == "/login":
+    if (probe.method, probe.path) == ("POST", "/login"):
         return 401, "invalid_login"
     if not rule.kinds:
         return None

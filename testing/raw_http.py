@@ -13,7 +13,8 @@ Headers = Iterable[tuple[str, str]] | Mapping[str, str]
 
 
 class Reply(NamedTuple):
-    """An answer. Header names are in lower case; of a header that stands twice, the last."""
+    """An answer. Header names are in lower case; of a header that stands twice, the last; cookies on a line
+    each."""
 
     status: int
     headers: dict[str, str]
@@ -76,7 +77,8 @@ class Wire:
             headers: dict[str, str] = {}
             while (line := await self._reader.readuntil(b"\r\n")) != b"\r\n":
                 name, _, value = line.decode("latin-1").partition(":")
-                headers[name.strip().lower()] = value.strip()
+                name, value = name.strip().lower(), value.strip()
+                headers[name] = f"{headers[name]}\n{value}" if name in headers and name == "set-cookie" else value
             return Reply(int(first.split()[1]), headers, await self._body(headers))
 
     async def some(self, seconds: float = IN_PROCESS_SECONDS) -> bytes:

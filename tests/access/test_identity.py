@@ -51,7 +51,17 @@ async def test_without_a_credential_only_health_readiness_and_the_pages_answer(s
                 if reply.status < 400:
                     answered.add(probe.path)
 
-    pages = {"/", "/app", "/app/{path}", "/agent-docs", "/agent-docs/replies", "/docs", "/docs/{path}"}
+    pages = {
+        "/login",
+        "/sessions",
+        "/",
+        "/app",
+        "/app/{path}",
+        "/agent-docs",
+        "/agent-docs/replies",
+        "/docs",
+        "/docs/{path}",
+    }
     assert answered == {"/health", "/ready"} | pages
 
 

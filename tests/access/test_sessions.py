@@ -138,7 +138,7 @@ async def test_the_cookie_is_for_this_server_alone_and_for_no_script(server: Run
     reply = await Browser(server).log_in(code_of(await link_of(server)))
     value, *attributes = reply.headers["set-cookie"].split("; ")
     name, _, token = value.partition("=")
-    assert name == f"molecule_{server.port}"
+    assert name == f"molecule_{server.port}.{server.server.registry.orgs()[0].id}"
     assert token.startswith("mol_se_")
     assert sorted(attributes)[::3] == ["HttpOnly", "SameSite=Strict"]
     assert sorted(attributes)[2] == "Path=/"
@@ -156,7 +156,7 @@ async def test_over_https_the_cookie_is_bound_to_the_host_and_never_sent_in_the_
         headers = {**OURS, "Host": "molecule.example", "Origin": "https://molecule.example"}
         reply = await ask(server.port, "POST", "/login", {"code": code_of(link)}, headers=headers)
         value, *attributes = reply.headers["set-cookie"].split("; ")
-        assert value.startswith("__Host-molecule=mol_se_")
+        assert value.startswith(f"__Host-molecule.{server.server.registry.orgs()[0].id}=mol_se_")
         assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes)
         assert not [each for each in attributes if each.lower().startswith("domain")]
         plain = {**headers, "Cookie": value, "Origin": "http://molecule.example"}
@@ -280,7 +280,7 @@ async def test_who_has_logged_out_is_out(server: Running) -> None:
     reply = await browser.post("/logout", {})
     assert (reply.status, reply.json) == (200, {})
     value, *attributes = reply.headers["set-cookie"].split("; ")
-    assert (value, "Max-Age=0" in attributes) == (f"molecule_{server.port}=", True)
+    assert (value, "Max-Age=0" in attributes) == (f"{browser.cookie.partition('=')[0]}=", True)
     assert (await browser.get("/session")).status == 401
     assert (await browser.post("/logout", {})).status == 401
     assert (await other.get("/session")).status == 200

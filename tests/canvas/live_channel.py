@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ class Wire:
 
     async def hold(self, context: BrowserContext) -> "Wire":
         """Takes hold of the channels that pages of this context open from now on."""
-        await context.route_web_socket("**/ws", self._opening)
+        await context.route_web_socket(re.compile(r"/ws\?"), self._opening)
         return self
 
     async def _opening(self, page: WebSocketRoute) -> None:

@@ -1,5 +1,6 @@
 """Everything can be seen, reached and hit: with large text, on a small screen, by keys, by an unsteady hand."""
 
+import re
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ async def test_the_focus_is_never_hidden_by_what_lies_above_a_view(desk: Desk, s
 async def test_the_focus_is_not_hidden_by_the_banner_either(desk: Desk) -> None:
     await fill(desk.stage)
     page = await desk.open(viewport=NARROW)
-    await page.route_web_socket("**/ws", lambda socket: None)
+    await page.route_web_socket(re.compile(r"/ws\?"), lambda socket: None)
     await page.get_by_role("tree").wait_for()
     await page.evaluate("() => window.dispatchEvent(new Event('offline'))")
     await expect(page.get_by_text("Connection lost, retrying.")).to_be_visible()

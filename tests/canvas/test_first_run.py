@@ -2,36 +2,76 @@
 
 import asyncio
 import json
+from pathlib import Path
 
-from playwright.async_api import Page, Route
+from playwright.async_api import Route
 
+from molecule_core.cli._sample_team import SampleTeams
 from testing.canvas.page_user import Desk
+from testing.running_server import ADMIN_TOKEN
+from testing.waits import PROCESS_START_SECONDS
 from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
 
-async def copied(page: Page, label: str) -> str:
-    """What the copy button of that name puts on the clipboard."""
-    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.get_by_role("button", name=label).click()
-    await expect(page.get_by_text("Copied")).to_be_attached()
-    text: str = await page.evaluate("() => navigator.clipboard.readText()")
-    return text
-
-
 @requirement("C57")
-async def test_an_empty_organisation_offers_three_ways_to_start_and_each_works(empty_desk: Desk) -> None:
+async def test_an_empty_organisation_offers_three_ways_to_start_and_each_works(
+    empty_desk: Desk, tmp_path: Path
+) -> None:
+    server = empty_desk.stage.server
+    server.server.sample_team_host = teams = SampleTeams(server.server, tmp_path, ADMIN_TOKEN)
     page = await empty_desk.open()
     await expect(page.get_by_role("heading", name="No agents yet")).to_be_visible()
     ways = page.get_by_role("main").get_by_role("listitem")
-    await expect(ways.get_by_role("heading")).to_have_text(["Connect an agent", "Try the demo", "Learn how it works"])
-    assert await copied(page, "Copy: demo command") == "molecule up --demo"
-    command = await copied(page, "Copy: command that downloads the API description")
-    assert command == f"curl -sS {empty_desk.stage.server.url}/openapi.json"
-    described = await empty_desk.stage.admin.get(command.rpartition(empty_desk.stage.server.url)[2])
-    assert described["openapi"].startswith("3.1")
-    await ways.get_by_role("button", name="Connect an agent").click()
+    await expect(ways.get_by_role("heading")).to_have_text(["Add an agent", "Add a sample team", "Learn how it works"])
+    await ways.get_by_role("button", name="Add agent").click()
     await expect(page.get_by_role("heading", name="Connect an agent")).to_be_visible()
+    await page.go_back()
+    await ways.get_by_role("link", name="Open documentation").click()
+    await expect(page).to_have_url(f"{server.url}/docs/")
+    await page.go_back()
+    try:
+        await ways.get_by_role("button", name="Add sample team").click()
+        panel = page.get_by_role("complementary", name="Sample lead")
+        await panel.get_by_role("button", name="Plan a newsletter with sign up").click()
+        await expect(page.get_by_role("treeitem")).to_have_count(4)
+        await panel.get_by_text("Open questions").first.wait_for(timeout=PROCESS_START_SECONDS * 1000)
+    finally:
+        await teams.stop()
+
+
+@requirement("C57")
+async def test_a_sample_team_is_removed_like_any_team(empty_desk: Desk, tmp_path: Path) -> None:
+    server = empty_desk.stage.server
+    server.server.sample_team_host = teams = SampleTeams(server.server, tmp_path, ADMIN_TOKEN)
+    try:
+        page = await empty_desk.open()
+        await page.get_by_role("button", name="Add sample team").click()
+        await page.get_by_role("button", name="Actions for Sample lead").click()
+        await page.get_by_role("menuitem", name="Remove…", exact=True).click()
+        await page.get_by_label("Type Sample lead to confirm").fill("Sample lead")
+        await page.get_by_role("button", name="Remove 4 workspaces").click()
+        await expect(page.get_by_role("heading", name="No agents yet")).to_be_visible()
+        await expect(page.get_by_role("button", name="Add sample team")).to_be_visible()
+    finally:
+        await teams.stop()
+
+
+@requirement("C57")
+async def test_a_server_that_cannot_run_a_sample_team_does_not_offer_one(empty_desk: Desk) -> None:
+    page = await empty_desk.open()
+    ways = page.get_by_role("main").get_by_role("listitem")
+    await expect(ways.get_by_role("heading")).to_have_text(["Add an agent", "Learn how it works"])
+
+
+@requirement("C57")
+async def test_a_viewer_of_an_empty_organisation_reads_whom_to_ask(empty_desk: Desk, tmp_path: Path) -> None:
+    server = empty_desk.stage.server
+    server.server.sample_team_host = SampleTeams(server.server, tmp_path, ADMIN_TOKEN)
+    page = await empty_desk.enter(await empty_desk.context(), "/app/org", await empty_desk.stage.link_for("viewer"))
+    await expect(page.get_by_text("Viewers cannot add agents. Ask an operator or owner")).to_be_visible()
+    ways = page.get_by_role("main").get_by_role("listitem")
+    await expect(ways.get_by_role("heading")).to_have_text(["Learn how it works"])
 
 
 @requirement("C57")

@@ -359,6 +359,38 @@ async def show_discard(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("dialog")).to_be_visible()
 
 
+async def show_empty_chat(page: Page, stage: Stage) -> None:
+    seat = stage.seats["Quality"]
+    card = {"name": "Quality", "skills": [{"id": "requests", "examples": ["Read the news", "Find the source"]}]}
+    await seat.api.post("/registry/register", {"id": seat.id, "agent_card": card})
+    await go(page, stage, f"org?focus={seat.id}&panel=chat")
+    await expect(page.get_by_role("list", name="Example requests")).to_be_visible()
+
+
+async def show_agent_menu(page: Page, stage: Stage) -> None:
+    await show_about_beside(page, stage)
+    await page.get_by_role("button", name="Actions for Engineering").click()
+    await expect(page.get_by_role("menu", name="Actions for Engineering")).to_be_visible()
+
+
+async def show_edit(page: Page, stage: Stage) -> None:
+    await show_agent_menu(page, stage)
+    await page.get_by_role("menuitem", name="Edit…").click()
+    await expect(page.get_by_role("dialog", name="Edit Engineering")).to_be_visible()
+
+
+async def show_new_team(page: Page, stage: Stage) -> None:
+    await show_agent_menu(page, stage)
+    await page.get_by_role("menuitem", name="Create team below…").click()
+    await expect(page.get_by_role("dialog", name="Create team below Engineering")).to_be_visible()
+
+
+async def show_account(page: Page, stage: Stage) -> None:
+    await show_settings(page, stage)
+    await page.get_by_role("button", name="Account of Owner").click()
+    await expect(page.get_by_role("menu", name="Account")).to_be_visible()
+
+
 async def show_move(page: Page, stage: Stage) -> None:
     await show_about_beside(page, stage)
     await page.get_by_role("button", name="Move…", exact=True).click()
@@ -422,6 +454,11 @@ VIEWS: dict[str, View] = {
     "figures of a template": show_template_figures,
     "new template": show_new_template,
     "discard": show_discard,
+    "empty chat": show_empty_chat,
+    "menu of an agent": show_agent_menu,
+    "edit": show_edit,
+    "new team": show_new_team,
+    "account": show_account,
     "move": show_move,
     "remove": show_remove,
     "work in a chat": show_work_in_chat,

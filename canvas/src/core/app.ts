@@ -4,19 +4,22 @@ import { createContext, useContext } from "react";
 import { SessionController } from "./session/sessionController";
 import { Probe } from "./live/probe";
 import { Api, ApiError, errorText } from "./api/api";
-import { browserRouter, type Place, type Router } from "./router";
+import { browserRouter, nameOrgInPaths, ORG, orgOfPath, pathOfOrg, type Place, type Router } from "./router";
 import type { State } from "./state/model";
 import { settingsStore, type Settings, type SettingsStore } from "./store/settings";
 import { createStore, useSelected, useStored, type Store } from "./store/store";
 import { ownerKey, Unsaved } from "./store/unsaved";
 import { browserStorage, type KeyValueStorage } from "./store/browserStorage";
-import type { SessionView } from "./wire";
+import type { LoginHelpResponse, SessionView } from "./wire";
 
 type Access =
   | { kind: "checking" }
   | { kind: "unreachable"; problem: string }
   | { kind: "out"; problem: string | null }
   | { kind: "in"; session: SessionController };
+
+/** Key of the organisation that was shown last, for a tab whose address names none. */
+const LAST_ORG = "molecule.org";
 
 const LOGIN_CODE = /^#login=(.+)$/;
 
@@ -28,6 +31,8 @@ export class App {
   readonly otherLogin: Store<string | null> = createStore<string | null>(null);
   /** The server has another version of the page than this one. */
   readonly updated: Store<boolean> = createStore(false);
+  /** All logins of this browser; empty until they are known. */
+  readonly logins: Store<readonly SessionView[]> = createStore<readonly SessionView[]>([]);
   readonly settings: SettingsStore;
   readonly unsaved = new Unsaved();
   readonly router: Router;
@@ -46,6 +51,7 @@ export class App {
     this.router = router;
     this.settings = settingsStore(storage);
     this.api = new Api(() => undefined);
+    nameOrgInPaths(orgOfPath(location.pathname));
     window.addEventListener("storage", () => this.settings.reread());
     // Pasting a link into the address bar of an open page does not reload the page.
     window.addEventListener("hashchange", () => void (LOGIN_CODE.test(location.hash) && this.authenticate()));
@@ -92,7 +98,7 @@ export class App {
     // An active session stays open until the link is known to be valid: closing it would lose what only this page holds.
     if (code === null || this.access.get().kind !== "in") this.setAccess({ kind: "checking" });
     try {
-      this.openSession(await (code === null ? this.api.session() : this.api.logIn(code, replaces)));
+      this.openSession(await (code === null ? this.resume() : this.api.logIn(code, replaces)));
       this.forgetCode(code);
     } catch (error) {
       await this.handleFailure(error, code);
@@ -102,6 +108,11 @@ export class App {
   /** A link that was opened meanwhile keeps its code. */
   private forgetCode(code: string | null): void {
     if (this.code === code) this.code = null;
+  }
+
+  /** How a person gets a login link. */
+  loginHelp(): Promise<LoginHelpResponse> {
+    return this.api.loginHelp();
   }
 
   async logOut(): Promise<void> {
@@ -130,10 +141,41 @@ export class App {
     if (this.access.get().kind === "in") this.linkError.set(error.message);
   }
 
+  /** The login of the organisation that the address names; without one the only login, or the last one that was used. */
+  private async resume(): Promise<SessionView> {
+    const named = orgOfPath(location.pathname);
+    try {
+      return await new Api(() => undefined, named).session();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      const logins = await this.api.sessions().catch(() => []);
+      this.logins.set(logins);
+      const last = this.storage.get(LAST_ORG);
+      const found = named === null ? (logins.find(({ org }) => org.id === last) ?? logins[0]) : undefined;
+      if (found === undefined) throw error;
+      return found;
+    }
+  }
+
+  /** Read the logins of this browser. With several, the addresses of this tab name its organisation. */
+  async readLogins(): Promise<void> {
+    const logins = await this.api.sessions().catch(() => null);
+    if (logins === null) return;
+    this.logins.set(logins);
+    const access = this.access.get();
+    if (access.kind !== "in") return;
+    if (nameOrgInPaths(logins.length > 1 ? access.session.identity.org.id : null)) this.router.rename();
+  }
+
+  /** Show another organisation. The page is loaded anew: nothing of this one stays in it. */
+  switchTo(orgId: string): void {
+    location.assign(pathOfOrg(orgId));
+  }
+
   /** Resume the browser's session after a link was rejected. */
   private async resumeSession(refusal: string): Promise<void> {
     try {
-      this.openSession(await this.api.session());
+      this.openSession(await this.resume());
     } catch (error) {
       const isOut = error instanceof ApiError && error.status === 401;
       this.setAccess(isOut ? { kind: "out", problem: refusal } : { kind: "unreachable", problem: errorText(error) });
@@ -141,13 +183,18 @@ export class App {
   }
 
   private openSession(identity: SessionView): void {
+    const before = this.access.get();
     const session = new SessionController({
       identity,
-      api: new Api(() => this.endSession()),
+      api: new Api(() => this.endSession(), identity.org.id),
       storage: this.storage,
       onLogOut: () => this.endSession(),
       onOther: () => void this.authenticate(),
+      onLogins: () => void this.readLogins(),
     });
+    this.storage.set(LAST_ORG, identity.org.id);
+    // The place belongs to the organisation that was shown.
+    if (before.kind === "in" && before.session.identity.org.id !== identity.org.id) this.router.go(ORG, { replace: true });
     this.linkError.set(null);
     this.otherLogin.set(null);
     // The same person gets their unsaved changes back after the session has ended; other people's are dropped.
@@ -155,12 +202,14 @@ export class App {
     this.setAccess({ kind: "in", session });
     this.hasRetried = false;
     session.start();
+    void this.readLogins();
   }
 
   private endSession(): void {
     if (this.access.get().kind !== "in") return;
     if (this.loggingOut) this.unsaved.retain(() => false);
     this.setAccess({ kind: "out", problem: this.loggingOut ? null : "Your session has ended." });
+    void this.readLogins();
   }
 
   private setAccess(next: Access): void {

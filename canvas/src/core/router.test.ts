@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LISTS } from "./state/approvals";
-import { hrefOf, INBOX, ORG, parsePlace, type Place } from "./router";
+import { hrefOf, INBOX, nameOrgInPaths, ORG, orgOfPath, parsePlace, type Place } from "./router";
 
 function read(href: string): Place {
   const url = new URL(href, "http://127.0.0.1");
@@ -46,4 +46,25 @@ test("a delegation and what is looked at below it are in the address", () => {
   expect(hrefOf(place)).toBe("/app/delegations/d%2F1?node=d+2");
   expect(parsePlace("/app/delegations/d%2F1", "?node=d+2")).toEqual(place);
   expect(parsePlace("/app/delegations", "")).toEqual({ view: "unknown", path: "/app/delegations" });
+});
+
+test("with several logins each address names its organisation", () => {
+  nameOrgInPaths("big/one");
+  try {
+    fc.assert(
+      fc.property(place, (each) => {
+        expect(hrefOf(each).startsWith("/app/o/big%2Fone/")).toBe(true);
+        expect(read(hrefOf(each))).toEqual(each);
+        expect(orgOfPath(new URL(hrefOf(each), "http://127.0.0.1").pathname)).toBe("big/one");
+      }),
+    );
+  } finally {
+    nameOrgInPaths(null);
+  }
+  expect(hrefOf(ORG)).toBe("/app/org");
+});
+
+test("an address without an organisation names none", () => {
+  for (const path of ["/app/", "/app/org", "/app/o", "/app/chat/o", "/app/o/"]) expect(orgOfPath(path)).toBeNull();
+  expect(read("/app/o/a")).toEqual(ORG);
 });

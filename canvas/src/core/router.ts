@@ -4,7 +4,29 @@ import { LISTS, type ListName } from "./state/approvals";
 import { INBOX_KINDS, type InboxKind } from "./state/inboxKinds";
 import { createStore, type Store } from "./store/store";
 
-const BASE = "/app";
+const ROOT = "/app";
+
+/** Start of the paths of this tab. With several logins they name the organisation, so that reloaded, copied and new tabs
+ * show the same one. */
+let base = ROOT;
+
+/** Returns whether the paths change. */
+export function nameOrgInPaths(orgId: string | null): boolean {
+  const before = base;
+  base = orgId === null ? ROOT : `${ROOT}/o/${encodeURIComponent(orgId)}`;
+  return base !== before;
+}
+
+/** The first page of an organisation. */
+export function pathOfOrg(orgId: string): string {
+  return `${ROOT}/o/${encodeURIComponent(orgId)}/org`;
+}
+
+/** The organisation that a path names. */
+export function orgOfPath(path: string): string | null {
+  const [marker, orgId] = path.slice(ROOT.length).split("/").filter(Boolean).map(decode);
+  return marker === "o" ? (orgId ?? null) : null;
+}
 
 /** Tabs of the agent panel in the organisation view. */
 export type Panel = "chat" | "messages" | "work" | "threads" | "prompt" | "about";
@@ -50,6 +72,8 @@ export interface InboxPlace {
 
 export interface Router {
   place: Store<Place>;
+  /** Write the address of the current place again, after `nameOrgInPaths`. */
+  rename(): void;
   go(to: Place, options?: { replace?: boolean }): void;
   stop(): void;
 }
@@ -63,7 +87,8 @@ export function showsChat(place: Place): boolean {
 }
 
 export function parsePlace(path: string, search: string): Place {
-  const [view = "", id] = path.slice(BASE.length).split("/").filter(Boolean).map(decode);
+  const parts = path.slice(ROOT.length).split("/").filter(Boolean).map(decode);
+  const [view = "", id] = parts[0] === "o" ? parts.slice(2) : parts;
   const query = new URLSearchParams(search);
   switch (view) {
     case "":
@@ -135,35 +160,35 @@ function decode(part: string): string {
 export function hrefOf(place: Place): string {
   switch (place.view) {
     case "org":
-      return `${BASE}/org${search({ focus: place.focus, panel: place.panel, q: place.filter })}`;
+      return `${base}/org${search({ focus: place.focus, panel: place.panel, q: place.filter })}`;
     case "chats": {
       const id = place.workspaceId === null ? "" : `/${encodeURIComponent(place.workspaceId)}`;
-      return `${BASE}/chat${id}${search({ m: place.messageId })}`;
+      return `${base}/chat${id}${search({ m: place.messageId })}`;
     }
     case "peers":
-      return `${BASE}/chat/${encodeURIComponent(place.workspaceId)}${search({ peer: place.peerId, m: place.messageId })}`;
+      return `${base}/chat/${encodeURIComponent(place.workspaceId)}${search({ peer: place.peerId, m: place.messageId })}`;
     case "delegation":
-      return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+      return `${base}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
     case "work":
-      return `${BASE}/work${search({ state: place.list === "open" ? null : place.list })}`;
+      return `${base}/work${search({ state: place.list === "open" ? null : place.list })}`;
     case "trace":
-      return `${BASE}/trace/${encodeURIComponent(place.id)}`;
+      return `${base}/trace/${encodeURIComponent(place.id)}`;
     case "activity":
-      return `${BASE}/activity${search(place.filters)}`;
+      return `${base}/activity${search(place.filters)}`;
     case "inbox": {
       const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
-      return `${BASE}/inbox${id}${search({ kind: place.kind, state: place.kind === "approval" ? place.list : null, of: place.open?.workspaceId ?? null, item: place.item })}`;
+      return `${base}/inbox${id}${search({ kind: place.kind, state: place.kind === "approval" ? place.list : null, of: place.open?.workspaceId ?? null, item: place.item })}`;
     }
     case "prompt":
-      return `${BASE}/prompt/${encodeURIComponent(place.workspaceId)}`;
+      return `${base}/prompt/${encodeURIComponent(place.workspaceId)}`;
     case "thread":
-      return `${BASE}/threads/${encodeURIComponent(place.id)}${search({ show: place.tab === "said" ? null : place.tab })}`;
+      return `${base}/threads/${encodeURIComponent(place.id)}${search({ show: place.tab === "said" ? null : place.tab })}`;
     case "instructions":
-      return `${BASE}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
+      return `${base}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
     case "unknown":
       return place.path;
     default:
-      return `${BASE}/${place.view}`;
+      return `${base}/${place.view}`;
   }
 }
 
@@ -181,6 +206,12 @@ export function browserRouter(): Router {
   window.addEventListener("popstate", follow);
   return {
     place,
+    rename: () => {
+      const now = place.get();
+      if (now.view === "unknown" || hrefOf(now) === location.pathname + location.search) return;
+      history.replaceState(history.state, "", hrefOf(now) + location.hash);
+      place.set({ ...now }); // links are shown with the new paths
+    },
     go: (to, options) => {
       const href = hrefOf(to);
       if (href === location.pathname + location.search) return;

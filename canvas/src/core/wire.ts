@@ -121,6 +121,11 @@ export interface PeopleChangedPayload {
   person_id: string;
 }
 
+/** The organisation was renamed. */
+export interface OrgUpdatedPayload {
+  name: string;
+}
+
 /** A runner, its agents or requests to it changed: reload the list. */
 export interface RunnersChangedPayload {
   runner_id: string;
@@ -1286,6 +1291,34 @@ export interface SessionView {
   user: SessionUser;
   org: SnapshotOrg;
   version: string;
+}
+
+/**
+ * The command that prints a login link. `is_exact`: it is complete for this server; otherwise the server's
+ * operator adds where it is. `needs_admin_token`: the state folder has no admin token, so the command needs it
+ * in its environment.
+ */
+export interface LoginHelpResponse {
+  command: string;
+  is_exact: boolean;
+  needs_admin_token: boolean;
+}
+
+/**
+ * A few scripted agents to try the page with. `is_available`: this server can run them. `workspace_id`: the
+ * workspace at the top of the organisation's team, if it has one.
+ */
+export interface SampleTeamView {
+  is_available: boolean;
+  workspace_id: string | null;
+}
+
+/** An organisation. Times are RFC 3339. */
+export interface OrgView {
+  id: string;
+  name: string;
+  allow_skip_level: boolean;
+  created_at: string;
 }
 
 /** The status of the turn. `text`: a short line, such as until when a limit lasts. */
@@ -2683,6 +2716,7 @@ export interface EventPayloads {
   WORKSPACE_EXPANDED: WorkspaceExpandedPayload;
   WORKSPACE_COLLAPSED: WorkspaceCollapsedPayload;
   EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotatedPayload;
+  ORG_UPDATED: OrgUpdatedPayload;
   PEOPLE_CHANGED: PeopleChangedPayload;
   RUNNERS_CHANGED: RunnersChangedPayload;
   AGENT_CARD_UPDATED: CardUpdatedPayload;
@@ -2758,6 +2792,7 @@ export const JOURNALED = [
   "WORKSPACE_EXPANDED",
   "WORKSPACE_COLLAPSED",
   "EXTERNAL_CREDENTIALS_ROTATED",
+  "ORG_UPDATED",
   "PEOPLE_CHANGED",
   "RUNNERS_CHANGED",
   "AGENT_CARD_UPDATED",

@@ -231,11 +231,11 @@ class AccessWriter:
 
         return await self._store.run(Command(person.org_id, (), decide))
 
-    async def log_in(self, code: str, current: Caller | None = None) -> Login:
+    async def log_in(self, code: str, current: Sequence[Caller] = ()) -> Login:
         """Exchange the code of a login link or an invitation for a session, once.
 
-        `current`: who is logged in and must not be replaced. Raises InvalidLogin; OtherSession if the code is for
-        another person, and it stays valid."""
+        `current`: who is logged in and did not agree to another login. Raises InvalidLogin; OtherSession if the code is
+        for another person, and it stays valid."""
         if token_prefix(code) == INVITATION_PREFIX:
             return await self.people.accept_invitation(code, current)
         code_hash, token = hash_token(code), new_token(SESSION_PREFIX, self._randomness)
@@ -246,8 +246,8 @@ class AccessWriter:
             if not found or found[0][6] is not None or found[0][5] <= now:
                 raise InvalidLogin
             person, expires_at = Person(*found[0][:5]), now + self._limits.session_days * DAY
-            if current is not None and current.id != person.id:
-                raise OtherSession(current=current.name, other=person.name)
+            if current and all(each.id != person.id for each in current):
+                raise OtherSession(current=_current_name(current, person.org_id), other=person.name)
             session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}
             writes: list[Statement] = [("use_login", {"hash": code_hash, "now": now}), ("insert_session", session)]
             return WriteSet(Login(person, token, expires_at), writes)
@@ -265,6 +265,11 @@ class AccessWriter:
             )
 
         await self._store.run(Command("", (("session", ended["hash"]),), decide))
+
+
+def _current_name(current: Sequence[Caller], org_id: str) -> str:
+    """Return the name of who is logged in: in the organisation of a link, else in the first one."""
+    return next((each.name for each in current if each.org_id == org_id), current[0].name)
 
 
 def _find_token(rows: Sequence[Row], token_id: str) -> Token:
@@ -378,10 +383,10 @@ class PeopleWriter:
 
         await self._store.run(self._people_command(org_id, decide))
 
-    async def accept_invitation(self, code: str, current: Caller | None = None) -> Login:
+    async def accept_invitation(self, code: str, current: Sequence[Caller] = ()) -> Login:
         """Exchange an invitation for a new person and a session, once.
 
-        `current`: who is logged in and must not be replaced. Raises InvalidLogin, OtherSession."""
+        `current`: who is logged in and did not agree to another login. Raises InvalidLogin, OtherSession."""
         hash_params, token = {"hash": hash_token(code)}, new_token(SESSION_PREFIX, self._randomness)
         found = await self._store.rows("invitation_by_hash", hash_params)
         if not found:
@@ -395,8 +400,8 @@ class PeopleWriter:
             invitation, ended_at = Invitation(*rows[0][:-1]), rows[0][-1]
             if ended_at is not None or invitation.expires_at <= now:
                 raise InvalidLogin
-            if current is not None:
-                raise OtherSession(current=current.name, other=invitation.name)
+            if current:
+                raise OtherSession(current=_current_name(current, invitation.org_id), other=invitation.name)
             person = Person(self._ids.new(), invitation.org_id, invitation.name, invitation.role, now)
             expires_at = now + self._limits.session_days * DAY
             session = {"hash": hash_token(token), "person_id": person.id, "created_at": now, "expires_at": expires_at}

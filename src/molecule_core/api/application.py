@@ -17,6 +17,7 @@ from molecule_core.api.http.request_target import split_absolute_form
 from molecule_core.api.http.response import Response
 from molecule_core.api.rate_limits import RateClass, RateLimiter
 from molecule_core.api.routing import DeferredResponse, Request, Route, RouteTable
+from molecule_core.api.session_cookies import ORG_PARAM, with_org_of_query
 from molecule_core.common import crash_points
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import (
@@ -107,6 +108,8 @@ class Application:
         if b"x-forwarded-for" in headers:
             self._set_client(client, header_list)
         route, params, query = self._find_route(method, url, headers, client)
+        if ORG_PARAM in query:
+            with_org_of_query(headers, query)
         length, limit = headers.get(b"content-length"), self._limits.body_bytes
         if length is not None and int(length) > limit:
             limit = self._limits.upload_bytes if route.streams_body else limit

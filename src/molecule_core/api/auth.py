@@ -8,6 +8,7 @@ from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import role_includes
 from molecule_core.api.approvals.gate import ApprovalGate
 from molecule_core.api.routing import AccessPolicy, Request, Route, WorkspaceScope
+from molecule_core.api.session_cookies import SessionCookies
 from molecule_core.common.errors import (
     CredentialNotAccepted,
     CrossOrigin,
@@ -46,7 +47,7 @@ class Authenticator:
         self._access = access
         self._org = org
         self._hosts = hosts
-        self._cookie = cookie.encode() + b"="
+        self.cookies = SessionCookies(cookie)
         self.catch_up = catch_up
         """Applies changes by other processes of the same store; None if there are none."""
         self.approval_gate = approval_gate
@@ -81,7 +82,10 @@ class Authenticator:
         """Return the owner of the credential if it is cached. Raises 401 errors and CrossOrigin."""
         if not route.access.kinds:
             return ANONYMOUS
-        return self._access.cached_caller(self._credential_of(headers, route))
+        caller = self._access.cached_caller(self._credential_of(headers, route))
+        if caller is not None:
+            self._check_org(headers, caller)
+        return caller
 
     async def load_caller(self, headers: dict[bytes, bytes], route: Route) -> Caller:
         """Return the owner of the credential, read from the store. Raises 401 errors and CrossOrigin."""
@@ -90,6 +94,7 @@ class Authenticator:
         caller = await self._access.resolve_caller(self._credential_of(headers, route))
         if caller is None:
             raise InvalidCredential
+        self._check_org(headers, caller)
         if self.catch_up is not None and not self._is_caller_cached(caller):
             await self.catch_up()
         return caller
@@ -127,6 +132,15 @@ class Authenticator:
             check_same_origin(headers, upgrade=route.method == "GET")
         return session
 
+    def _check_org(self, headers: dict[bytes, bytes], caller: Caller) -> None:
+        """Check that a session belongs to the organisation that the page or its cookie names. Raises InvalidCredential.
+
+        A token has its own organisation, so this matters only to sessions."""
+        if b"authorization" in headers:
+            return
+        if self.cookies.org(headers) not in ("", caller.org_id):
+            raise InvalidCredential
+
     def credential_key(self, headers: dict[bytes, bytes]) -> str:
         """Return the rate limit key of a well-formed credential that may be unknown; empty for any other.
 
@@ -138,11 +152,8 @@ class Authenticator:
         return hashlib.blake2b(token.encode(), digest_size=_KEY_BYTES).hexdigest()
 
     def session_token(self, headers: dict[bytes, bytes]) -> str | None:
-        """Return the token of the session cookie, if one was sent."""
-        for pair in headers.get(b"cookie", b"").split(b";"):
-            if pair.strip().startswith(self._cookie):
-                return pair.strip()[len(self._cookie) :].decode("latin-1")
-        return None
+        """Return the token of the session that a request uses, if one was sent."""
+        return self.cookies.token(headers)
 
     def bind_caller(self, request: Request, caller: Caller) -> None:
         """Check a caller, then set caller and workspace of the request; the path may name none.

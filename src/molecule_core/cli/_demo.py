@@ -5,11 +5,9 @@ from real data."""
 
 import asyncio
 import logging
-import shlex
 import shutil
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +21,7 @@ from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import BadSettings, StateInUse
 from molecule_core.common.limits import Limits
+from molecule_core.common.own_command import own_command, state_dir_option
 from molecule_core.common.settings import Settings, environment
 from molecule_core.demo.company import Company, PlacedWorkspace, list_company_workspaces, packaged_company, read_company
 from molecule_core.demo.model import AgentAssignment
@@ -51,8 +50,8 @@ _LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _POLL_SECONDS = 0.05
 
 
-Announce = Callable[[list[str]], Awaitable[None]]
-"""Prints the summary once all agents are registered."""
+Announce = Callable[[list[str], str | None], Awaitable[None]]
+"""Prints the summary once all agents are registered: its lines, and the workspace whose chat opens first."""
 
 
 class DemoPlan(NamedTuple):
@@ -184,7 +183,8 @@ async def _start_agents(demo: DemoPlan, token: str, supervisor: AgentSupervisor,
         if await _has_stopped(url):
             return  # a signal arrived during the start
         raise BadSettings(reason=f"the workspaces of the company cannot be created: {error}") from error
-    await announce(_summary_lines(demo, supervisor))
+    first = next((saved.id for placed, saved in seats if placed.seat.examples), None)
+    await announce(_summary_lines(demo, supervisor), first)
     await supervisor.watch_agents(_report_exit)
 
 
@@ -234,14 +234,13 @@ def _summary_lines(demo: DemoPlan, supervisor: AgentSupervisor) -> list[str]:
     width = max(map(len, names))
     pids = [agent_process.process.pid for agent_process in supervisor.processes]
     agents = [f"                 {name:<{width}}  pid {pid}" for name, pid in zip(names, pids, strict=True)]
-    molecule = shlex.quote(sys.argv[0])
-    state = shlex.quote(demo.settings.state_dir)
+    admin_token = f"{own_command()} admin token {state_dir_option(demo.settings)}"
     return [
         f"  company      {demo.company.name}: {len(names)} agents, one process each. Kill one and watch what happens:",
         *agents,
         f"  try it       write to {names[0]}: Plan a landing page for our launch",
         "  add yours    create a workspace; the response contains commands to paste:",
-        f"                 {molecule} admin token --state-dir {state} | sed 's/^/Authorization: Bearer /' |",
+        f"                 {admin_token} | sed 's/^/Authorization: Bearer /' |",
         f'                 curl -sS -H @- {demo.settings.url}/workspaces -d \'{{"name": "Mine"}}\'',
         "  next time    `molecule up --demo` continues where it stopped; add --fresh to start over",
     ]

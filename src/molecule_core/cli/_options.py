@@ -11,8 +11,9 @@ from molecule_core.common.errors import CommandFailed
 from molecule_core.common.logs import register_secret
 from molecule_core.common.net.server_url import URL_EXAMPLES, parse_server_url
 from molecule_core.common.settings import Settings, configured_admin_token, environment, load_settings
+from molecule_core.common.state_files import ADMIN_TOKEN_FILE
 from molecule_core.server.server_record import read_server_record
-from molecule_core.server.state_folder import ADMIN_TOKEN_FILE, ensure_admin_token
+from molecule_core.server.state_folder import ensure_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")

@@ -10,17 +10,19 @@ import msgspec
 from molecule_core.agent.runner.configuration import CONFIGURATION_FILE
 from molecule_core.cli._options import load_cli_settings, serve_options
 from molecule_core.cli._own_runner import RUNNER_FOLDER, start_runner
+from molecule_core.cli._sample_team import SampleTeams
 from molecule_core.cli.login_link import request_link
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.common.errors import BadSettings, CommandFailed, MoleculeError, StateInUse
 from molecule_core.common.logs import configure_logging
 from molecule_core.common.net.lan_address import find_lan_address
+from molecule_core.common.own_command import login_link_command, own_command, state_dir_option
 from molecule_core.common.settings import Settings
+from molecule_core.common.state_files import ADMIN_TOKEN_FILE
 from molecule_core.server.composition import Server
 from molecule_core.server.listener import run
 from molecule_core.server.server_record import read_server_record
 from molecule_core.server.state_folder import (
-    ADMIN_TOKEN_FILE,
     ensure_admin_token,
     prepare_state_folder,
     server_admin_token,
@@ -111,6 +113,9 @@ def _run_server(settings: Settings, folder: Path, *, with_runner: bool) -> None:
     if with_runner:
         extra_lines.append(f"  runner       {runner_folder / CONFIGURATION_FILE}  (what the page may start here)")
 
+    token = server_admin_token(settings)
+    server = Server(settings, admin_token=token)
+    teams = server.sample_team_host = SampleTeams(server, folder, token)
     runners: list[object] = []  # kept: the runner ends with its process object
 
     async def on_ready(server: Server) -> None:
@@ -120,9 +125,10 @@ def _run_server(settings: Settings, folder: Path, *, with_runner: bool) -> None:
             except (CommandFailed, OSError) as error:  # such as a Python that the server's user may not start
                 reason = error.strerror if isinstance(error, OSError) else error.text
                 click.echo(f"molecule: the runner of this machine cannot start: {reason}. Use --no-runner.", err=True)
+        await teams.resume_teams()
         await print_summary(server, folder, extra_lines)
 
-    run(Server(settings, admin_token=server_admin_token(settings)), on_ready)
+    run(server, on_ready, teams.stop)
 
 
 def _serve_with_demo(settings: Settings, file: Path | None, *, fresh: bool) -> None:
@@ -131,22 +137,26 @@ def _serve_with_demo(settings: Settings, file: Path | None, *, fresh: bool) -> N
     demo = plan_demo(settings, file, fresh=fresh)
     server = prepare_demo(demo, fresh=fresh)
     click.echo(f"Starting {demo.company.name} ...")
-    asyncio.run(
-        run_demo(demo, server, lambda extra_lines: print_summary(server, demo.settings.state_folder, extra_lines))
-    )
+
+    async def announce(extra_lines: list[str], chat_id: str | None) -> None:
+        await print_summary(server, demo.settings.state_folder, extra_lines, chat_id)
+
+    asyncio.run(run_demo(demo, server, announce))
 
 
-async def print_summary(server: Server, folder: Path, extra_lines: list[str]) -> None:
-    """Print addresses, paths and a one-time link into the canvas, once the server listens."""
-    login_command = f"molecule login-link --state-dir {folder} --port {server.settings.port}"
+async def print_summary(server: Server, folder: Path, extra_lines: list[str], chat_id: str | None = None) -> None:
+    """Print addresses, paths and a one-time link into the canvas, once the server listens.
+
+    `chat_id`: the workspace whose chat the link opens."""
+    print_token = f"{own_command()} admin token {state_dir_option(server.settings)}"
     lines = [
         f"Molecule {server.version} on {server.settings.url}",
         "",
-        f"  open         {await server.login_link()}",
-        f"               (works once; for another link: {login_command})",
+        f"  open         {await server.login_link(chat_id)}",
+        f"               (works once; for another link: {login_link_command(server.settings)})",
         "",
         f"  state        {folder}",
-        f"  admin token  {folder / ADMIN_TOKEN_FILE}  (print it: molecule admin token --state-dir {folder})",
+        f"  admin token  {folder / ADMIN_TOKEN_FILE}  (print it: {print_token})",
         *extra_lines,
         f"  docs         {server.settings.url}/docs",
         "  stop         Ctrl-C",

@@ -51,6 +51,7 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seconds: Any = None
     asks_before: Any = None
     prompt: Any = None
+    examples: Any = None
     craft: Any = None
     seat: "tuple[OrgFileWorkspace, ...]" = ()
 
@@ -142,6 +143,7 @@ def _clean_workspace(parent_path: tuple[str, ...], workspace: OrgFileWorkspace, 
         seconds=None,
         asks_before=None,
         prompt=None,
+        examples=None,
         craft=None,
         seat=_clean_workspaces((*parent_path, name), workspace.seat, limits),
     )

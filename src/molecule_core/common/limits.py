@@ -92,6 +92,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     invitation_hours: Annotated[Count, Meta(description="an invitation to an organisation is valid for")] = 72
     login_seconds: Annotated[Count, Meta(description="a one-time login link is valid for")] = 900
     session_days: Annotated[Count, Meta(description="lifetime of a browser session")] = 30
+    browser_logins: Annotated[Count, Meta(description="organisations in which one browser is logged in")] = 20
     idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept open")] = 75
     unread_seconds: Annotated[
         Count, Meta(description="between checks of a response that the client does not read; the third check cuts it")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from molecule_core.common.errors import StartFailed
 
+ADMIN_TOKEN_FILE = "admin-token"
+"""File in the state folder with the server's admin token, unless the operator configured one."""
 BACKUP_STAMP = "last-backup"
 """File in the state folder whose modification time is that of the last backup."""
 FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)

@@ -101,6 +101,8 @@ def parse_peer_row(row: dict[str, Any], own_id: str, parent_id: str | None) -> D
 def build_agent_card(seat: DemoWorkspace) -> dict[str, Any]:
     """Return the agent card of a workspace, with the words that its skills know as tags."""
     skills: list[dict[str, Any]] = [{"id": seat.behaviour, "name": seat.behaviour.capitalize(), "tags": []}]
+    if seat.examples:
+        skills[0]["examples"] = list(seat.examples)
     for number, skill in enumerate(seat.craft, start=1):
         skills.append({"id": f"craft-{number}", "name": skill.title, "tags": _skill_tags(skill)})
     return {"name": seat.name, "description": seat.role, "skills": skills}

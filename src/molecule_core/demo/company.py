@@ -52,9 +52,9 @@ def _iter_workspaces(parent_path: WorkspacePath, seats: tuple[DemoWorkspace, ...
         yield from _iter_workspaces(path, seat.seat)
 
 
-def packaged_company() -> Company:
-    """Return the company that comes with Molecule."""
-    return _parse_company("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
+def packaged_company(file: str = "company.toml") -> Company:
+    """Return a company that comes with Molecule."""
+    return _parse_company(file, resources.files(__package__).joinpath(file).read_bytes())
 
 
 def read_company(file: Path) -> Company:
@@ -109,9 +109,11 @@ def _clean_workspace(parent_path: WorkspacePath, seat: DemoWorkspace, limits: Li
     if len(path) > limits.tree_depth:
         raise msgspec.ValidationError(f"the tree must not be deeper than {limits.tree_depth} levels")
     role = validate_line(seat.role, limits.short_text_length, f"the role of {name!r}")
+    examples = tuple(validate_line(each, limits.short_text_length, f"an example of {name!r}") for each in seat.examples)
     if error := _behaviour_error(seat) or _host_error(seat) or next(filter(None, map(_skill_error, seat.craft)), ""):
         raise msgspec.ValidationError(f"the workspace {' / '.join(path)} {error}")
-    return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_workspaces(path, seat.seat, limits))
+    below = _clean_workspaces(path, seat.seat, limits)
+    return msgspec.structs.replace(seat, name=name, role=role, examples=examples, seat=below)
 
 
 def _behaviour_error(seat: DemoWorkspace) -> str:
@@ -131,6 +133,8 @@ def _behaviour_error(seat: DemoWorkspace) -> str:
 def _host_error(seat: DemoWorkspace) -> str:
     if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
         return 'has host = "agent", which is only possible for a lead without crafts. Remove its host'
+    if seat.examples and seat.host == "stdout":
+        return "cannot have examples with this host. Remove its examples"
     if seat.prompt and seat.host in ("mcp", "stdout"):
         return "cannot have a prompt with this host. Remove its prompt"
     if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):

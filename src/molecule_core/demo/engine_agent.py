@@ -27,6 +27,7 @@ _END_SECONDS = 5.0
 _CONFIG = """\
 name: {name}
 description: {role}
+examples: {examples}
 model: scripted:{script}
 beat_seconds: 1
 # The full answer of a team is needed.
@@ -88,11 +89,13 @@ def _write_home(assignment: AgentAssignment) -> Path:
     (home / SCRIPT_FILE).write_text(script, encoding="utf-8")
     (home / "system-prompt.md").write_text(f"{assignment.seat.prompt.strip()}\n", encoding="utf-8")
     seat = assignment.seat
-    config = _CONFIG.format(name=_yaml_string(seat.name), role=_yaml_string(seat.role), script=SCRIPT_FILE)
+    config = _CONFIG.format(
+        name=_yaml(seat.name), role=_yaml(seat.role), examples=_yaml(seat.examples), script=SCRIPT_FILE
+    )
     (home / "config.yaml").write_text(config, encoding="utf-8")
     return home
 
 
-def _yaml_string(text: str) -> str:
-    """Return a YAML string; a JSON string is one."""
-    return msgspec.json.encode(text).decode()
+def _yaml(value: str | tuple[str, ...]) -> str:
+    """Return a YAML text or list; JSON is YAML."""
+    return msgspec.json.encode(value).decode()

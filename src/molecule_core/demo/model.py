@@ -10,6 +10,8 @@ Behaviour = Literal["lead", "specialist", "desk"]
 Host = Literal["none", "mcp", "stdout", "push", "agent"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
+# 120: an example is a button, which shows all of it.
+Example = Annotated[str, Meta(min_length=1, max_length=120)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
 
 
@@ -70,7 +72,7 @@ class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     server's default. `progress`: whether it reports progress on delegated work. `stumbles`: whether the first push of
     each delegation fails, as while a proxy restarts. `asks_before`: work that names one of these words needs an
     approval first. `prompt`: the start of its system prompt, which is reported to the server; an agent without a model
-    does not need one."""
+    does not need one. `examples`: requests that the page offers while its chat is empty."""
 
     name: str
     role: str
@@ -82,6 +84,7 @@ class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stumbles: bool = False
     asks_before: tuple[Word, ...] = ()
     prompt: str = ""
+    examples: Annotated[tuple[Example, ...], Meta(max_length=5)] = ()
     craft: tuple[DemoSkill, ...] = ()
     seat: "tuple[DemoWorkspace, ...]" = ()
 

@@ -5,6 +5,11 @@
 -- mirrored: org by id
 INSERT INTO orgs (id, name, allow_skip_level, created_at) VALUES (:id, :name, :allow_skip_level, :created_at);
 
+-- name: rename_org
+-- rename an organisation
+-- mirrored: org by id
+UPDATE orgs SET name = :name WHERE id = :id;
+
 -- name: all_orgs
 -- all organisations, oldest first
 SELECT id, name, allow_skip_level, created_at FROM orgs ORDER BY created_at, id;

@@ -12,6 +12,7 @@ from molecule_core.org.model import (
     Heartbeat,
     LifecycleAction,
     Org,
+    TeamSpec,
     Workspace,
     WorkspaceStatus,
 )
@@ -294,3 +295,12 @@ def lists_tools(card: str | None) -> bool:
 def is_same_json(one: str | None, other: str) -> bool:
     """Return whether two JSON texts have the same value."""
     return one == other or (one is not None and json.loads(one) == json.loads(other))
+
+
+def team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
+    """Return the members of a team, level by level."""
+    found, level = [], team
+    while level:
+        found.append(level)
+        level = tuple(below for each in level for below in each.children)
+    return found

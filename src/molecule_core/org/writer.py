@@ -53,6 +53,7 @@ from molecule_core.wire.schemas.events import (
     CardUpdatedPayload,
     CollapsedWorkspace,
     ExpandedWorkspace,
+    OrgUpdatedPayload,
     WorkspaceCollapsedPayload,
     WorkspaceExpandedPayload,
     WorkspaceMovedPayload,
@@ -105,29 +106,51 @@ class OrgWriter:
 
     async def create_org(self, name: str, *, allow_skip_level: bool = False) -> Org:
         """Create an organisation. Raises InvalidName, OrgExists."""
-        org = Org(self._ids.new(), validate_name(name, self._limits.name_length), allow_skip_level, self._clock.now())
+        name = validate_name(name, self._limits.name_length)
 
         def decide() -> CommandSteps[Org]:
             yield from ()
-            if any(other.name == org.name for other in self._registry.orgs()):
-                raise OrgExists(name=org.name)
-            row = {**msgspec.structs.asdict(org), "allow_skip_level": int(allow_skip_level)}
-            return WriteSet(org, [("insert_org", row)], after_commit=lambda: self._registry.put_org(org))
+            self._check_org_name(name)
+            return self._insert_org(name, allow_skip_level=allow_skip_level)
 
         return await self._store.run(Command("", (("orgs",),), decide))
 
     async def get_or_create_org(self, name: str) -> Org:
         """Return the first organisation; create one if there is none. Safe if several processes start at once."""
-        org = Org(self._ids.new(), validate_name(name, self._limits.name_length), False, self._clock.now())
+        name = validate_name(name, self._limits.name_length)
 
         def decide() -> CommandSteps[Org]:
             yield from ()
-            if existing := self._registry.orgs():
-                return WriteSet(existing[0])
-            row = {**msgspec.structs.asdict(org), "allow_skip_level": 0}
-            return WriteSet(org, [("insert_org", row)], after_commit=lambda: self._registry.put_org(org))
+            existing = self._registry.orgs()
+            return WriteSet(existing[0]) if existing else self._insert_org(name, allow_skip_level=False)
 
         return await self._store.run(Command("", (("orgs",),), decide))
+
+    def _insert_org(self, name: str, *, allow_skip_level: bool) -> WriteSet[Org]:
+        org = Org(self._ids.new(), name, allow_skip_level, self._clock.now())
+        row = {**msgspec.structs.asdict(org), "allow_skip_level": int(allow_skip_level)}
+        return WriteSet(org, [("insert_org", row)], after_commit=lambda: self._registry.put_org(org))
+
+    def _check_org_name(self, name: str) -> None:
+        if any(other.name == name for other in self._registry.orgs()):
+            raise OrgExists(name=name)
+
+    async def rename_org(self, org_id: str, name: str) -> Org:
+        """Rename an organisation. Raises InvalidName, OrgExists."""
+        clean = validate_name(name, self._limits.name_length)
+
+        def decide() -> CommandSteps[Org]:
+            yield from ()
+            old = self._registry.org(org_id)
+            if old.name == clean:
+                return WriteSet(old)
+            self._check_org_name(clean)
+            new = msgspec.structs.replace(old, name=clean)
+            event = JournalEvent("ORG_UPDATED", "", "org", org_id, 0, msgspec.json.encode(OrgUpdatedPayload(clean)))
+            renamed = WriteSet(new, [("rename_org", {"id": org_id, "name": clean})], [event], (org_key(org_id),))
+            return renamed + WriteSet(None, after_commit=lambda: self._registry.put_org(new))
+
+        return await self._store.run(Command(org_id, (("orgs",),), decide))
 
     # -- workspaces ----------------------------------------------------------------------------------------------------
 
@@ -248,7 +271,7 @@ class OrgWriter:
 
         Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
         clean = self._clean_team(team)
-        level_by_level = _team_levels(clean)
+        level_by_level = rules.team_levels(clean)
         levels, count = len(level_by_level), sum(map(len, level_by_level))
         if not 1 <= count <= self._limits.expand_most:
             raise InvalidField(reason=f"a team cannot have {count} members. Use 1 to {self._limits.expand_most}.")
@@ -657,15 +680,6 @@ class OrgWriter:
     def _workspace_view_event(self, name: str, workspace: Workspace) -> JournalEvent:
         """Return an event with the full view of a workspace."""
         return workspace_event(name, workspace, workspace_view(workspace, self._registry.last_heartbeat(workspace.id)))
-
-
-def _team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
-    """Return the members of a team, level by level."""
-    found, level = [], team
-    while level:
-        found.append(level)
-        level = tuple(below for each in level for below in each.children)
-    return found
 
 
 def _check_confirmed(

@@ -50,6 +50,7 @@ from molecule_core.api.org.agent_registry import RegistryRoutes
 from molecule_core.api.org.connect import ConnectRoutes
 from molecule_core.api.org.orgs import OrgRoutes
 from molecule_core.api.org.people import PeopleRoutes
+from molecule_core.api.org.sample_team import SampleTeamHost, SampleTeamRoutes
 from molecule_core.api.org.sessions import SessionRoutes
 from molecule_core.api.org.tokens import TokenRoutes
 from molecule_core.api.org.workspace_limits import WorkspaceLimitRoutes
@@ -154,6 +155,8 @@ class Server:
         self._fetcher = fetcher or SafeFetcher(NetPolicy.from_networks(settings.push_networks), settings.limits)
         self._first_org = first_org
         self._test_extensions = test_extensions
+        self.sample_team_host: SampleTeamHost | None = None
+        """Runs sample teams; `molecule up` sets it."""
         self.version = VERSION
         self._tracing = tracing or create_tracing(settings.otel_endpoint, environment(), self.version)
         self.registry, self.connection_registry = OrgRegistry(), ConnectionRegistry(runtime.clock)
@@ -359,6 +362,7 @@ class Server:
             route_list=lambda: self.routes.routes,
         ).routes()
         yield from OrgRoutes(self.org_writer, org).routes()
+        yield from SampleTeamRoutes(lambda: self.sample_team_host).routes()
         yield from PeopleRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
         templates = TemplateChoices(self.instructions.reader)
         yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, public_url=url).routes()
@@ -584,9 +588,12 @@ class Server:
                 record.pid,
             )
 
-    async def login_link(self) -> str:
-        """Create a one-time login link for the first owner of the first organisation."""
-        return (await self._session_routes.create_owner_link(self.registry.orgs()[0].id)).url
+    async def login_link(self, chat_id: str | None = None) -> str:
+        """Create a one-time login link for the first owner of the first organisation.
+
+        `chat_id`: the workspace whose chat it opens, beside the map."""
+        place = "" if chat_id is None else f"org?focus={chat_id}&panel=chat"
+        return (await self._session_routes.create_owner_link(self.registry.orgs()[0].id, place)).url
 
     async def close(self) -> None:
         """End waits, finish accepted commands, close the store."""

@@ -173,8 +173,12 @@ def run_before(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -
     return call
 
 
-def run(server: Server, on_ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
-    """Serve in this process, on uvloop if available. `on_ready` is called once the server listens."""
+def run(
+    server: Server,
+    on_ready: Callable[[Server], Awaitable[None]] | None = None,
+    before_stop: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serve in this process, on uvloop if available. `on_ready` and `before_stop` as in `serve`."""
     # Objects made at start live as long as the process: the collector should not scan them repeatedly, nor run after
     # every few hundred of the short-lived objects of a request (8 us of each message).
     process_info.raise_open_files_limit(server.settings.limits.connections + SPARE_FILES)
@@ -183,6 +187,6 @@ def run(server: Server, on_ready: Callable[[Server], Awaitable[None]] | None = N
     try:
         import uvloop
     except ImportError:  # not available on Windows
-        asyncio.run(serve(server, on_ready))
+        asyncio.run(serve(server, on_ready, before_stop))
     else:
-        uvloop.run(serve(server, on_ready))
+        uvloop.run(serve(server, on_ready, before_stop))

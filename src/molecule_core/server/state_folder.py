@@ -12,14 +12,13 @@ from molecule_core.common.ids import SystemRandomness
 from molecule_core.common.logs import register_secret
 from molecule_core.common.settings import ADMIN_TOKEN_VARIABLE, Settings, configured_admin_token, environment
 from molecule_core.common.state_files import (
+    ADMIN_TOKEN_FILE,
     FULL_DISK_ERRORS,
     create_private_folder,
     disk_full_error,
     match_handle_owner,
 )
 from molecule_core.common.tokens import MIN_ADMIN_TOKEN_LENGTH, new_admin_token
-
-ADMIN_TOKEN_FILE = "admin-token"
 
 
 def prepare_state_folder(settings: Settings) -> Path:

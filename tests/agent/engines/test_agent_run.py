@@ -614,6 +614,20 @@ async def test_the_skills_of_the_folder_are_on_the_card_and_follow_its_files(ser
             assert (await seat.api.get(f"/workspaces/{seat.id}"))["agent_card"]["name"] == "Ops agent"
 
 
+@requirement("AR2", "C111")
+async def test_the_examples_of_the_configuration_are_on_the_card(server: Running, tmp_path: Path) -> None:
+    seat, folder = await server.seat("Ops"), tmp_path / "ops"
+
+    async def skills() -> Any:
+        return ((await seat.api.get(f"/workspaces/{seat.id}"))["agent_card"] or {}).get("skills")
+
+    async with endpoint() as at:
+        home(folder, at, name="Ops agent", examples=["Count the boxes"])
+        async with living(server, seat, folder):
+            (skill,) = await long(skills, bool)
+            assert skill["examples"] == ["Count the boxes"]
+
+
 @requirement("AR4")
 @pytest.mark.parametrize(
     ("reply", "reason"),

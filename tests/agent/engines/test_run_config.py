@@ -29,6 +29,8 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "agent-run"
         ("model: openai:x\nbudget: {turns: 5}", "turns"),
         ("model: openai:x\napproval_rules: [{pattern: x}]", "action"),
         ("model: openai:x\nsamplings: 0", "samplings"),
+        ("model: openai:x\nexamples: [a, b, c, d, e, f]", "length <= 5"),
+        ("model: openai:x\nexamples: ['']", "length >= 1"),
         ("model: [", "config.yaml"),
     ],
 )

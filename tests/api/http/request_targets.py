@@ -24,6 +24,7 @@ ELSEWHERE = {
 }
 ELSEWHERE["/runner/requests/{request_id}/confirm"] = "takes a claimed request, once: tests/runners/"
 BODYLESS = {
+    "/orgs/{org_id}/sample-team",
     "/threads/{thread_id}/compact",
     "/admin/prune",
     "/logout",
@@ -234,6 +235,7 @@ def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[s
         },
         "/threads/{thread_id}/agents/wait": {"call_id": "one", "targets": ["kid"], "timeout": 1},
         "/orgs": {"name": f"Org {next(_numbers)}"},
+        "/orgs/{org_id}": {"name": f"Org {next(_numbers)}"},
         "/orgs/{org_id}/people": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},
         "/workspaces": {"name": "New"},

@@ -121,7 +121,14 @@ async def test_what_may_be_asked_in_a_query_stands_in_the_document(plain: Runnin
 async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[str, Any]) -> None:
     open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.routes if not row.access.kinds}
     open_ones = {(method, path) for method, path, operation in _operations(document) if not operation.get("security")}
-    page = {("get", "/"), ("get", "/app"), ("get", "/app/{path}"), ("post", "/login")}
+    page = {
+        ("get", "/"),
+        ("get", "/app"),
+        ("get", "/app/{path}"),
+        ("post", "/login"),
+        ("get", "/login"),
+        ("get", "/sessions"),
+    }
     page |= {("get", "/agent-docs"), ("get", "/agent-docs/replies"), ("get", "/docs"), ("get", "/docs/{path}")}
     assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")} | page
     schemes = document["components"]["securitySchemes"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from molecule_core.common.errors import BadSettings
+from molecule_core.demo.api_rows import build_agent_card
 from molecule_core.demo.company import MAX_COMPANY_WORKSPACES, list_company_workspaces, packaged_company, read_company
 from molecule_core.demo.model import Checks, Estimate, Plan, Topics
 
@@ -36,6 +37,14 @@ def test_the_packaged_company_has_three_teams_and_every_kind_of_craft_and_host()
     assert {place.seat.host for place in found} == {"none", "mcp", "stdout", "push", "agent"}
     assert {place.seat.behaviour for place in found} == {"lead", "specialist", "desk"}
     assert {type(craft) for place in found for craft in place.seat.craft} == {Topics, Checks, Estimate, Plan}
+
+
+def test_the_lead_of_the_packaged_company_and_of_the_sample_team_has_three_examples() -> None:
+    for file in ("company.toml", "sample.toml"):
+        first, *others = list_company_workspaces(packaged_company(file))
+        assert len(first.seat.examples) == 3
+        assert {place.seat.examples for place in others} == {()}
+        assert build_agent_card(first.seat)["skills"][0]["examples"] == list(first.seat.examples)
 
 
 def test_a_file_of_other_names_and_another_tree_is_read_as_it_is(tmp_path: Path) -> None:
@@ -79,6 +88,10 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: bytes) -> N
         (TOP + DESK + 'host = "agent"\n' + TOPICS, ("Desk", "only possible for a lead")),
         (TOP + DESK + 'host = "ftp"\n' + TOPICS, ("host", "ftp")),
         (TOP + KEEPER + 'host = "mcp"\nprompt = "p"\n' + TOPICS, ("Desk", "Remove its prompt")),
+        (TOP + DESK + 'examples = ["a", "b", "c", "d", "e", "f"]\n' + TOPICS, ("examples", "length <= 5")),
+        (TOP + DESK + f'examples = ["{"x" * 121}"]\n' + TOPICS, ("examples", "length <= 120")),
+        (TOP + DESK + 'examples = ["De\\u202esk"]\n' + TOPICS, ("example of 'Desk'", "U+202E")),
+        (TOP + KEEPER + 'host = "stdout"\nexamples = ["a"]\n' + TOPICS, ("Desk", "Remove its examples")),
         (TOP + DESK + "stumbles = true\n" + TOPICS, ("Desk", "stumbles", 'host = "push"')),
         (TOP + SERVICE + "progress = true\n" + TOPICS, ("Desk", "cannot report progress")),
         (TOP + DESK + TOPICS.replace("topics", "magic"), ("magic", "kind")),

@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, NO_PROBLEMS, questionOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, RequestRunnerBody, RunnerRequestView, RunnerView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
+import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, LoginHelpResponse, RequestRunnerBody, RunnerRequestView, RunnerView, SampleTeamView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -48,6 +48,7 @@ export interface WorkspaceChange {
   parent_id?: string | null;
   name?: string;
   role?: string | null;
+  runtime?: string;
   instruction_compact?: boolean;
   instruction_shape?: string | null;
   reply_seconds?: number | null;
@@ -74,10 +75,13 @@ type DelegationRef = Pick<Delegation, "id" | "sourceId">;
 
 export class Api {
   private readonly onUnauthorized: () => void;
+  /** Names the organisation whose login each request uses: this browser may have several. */
+  private readonly orgHeader: Readonly<Record<string, string>>;
   private closed = false;
 
-  constructor(onUnauthorized: () => void) {
+  constructor(onUnauthorized: () => void, orgId: string | null = null) {
     this.onUnauthorized = () => this.closed || onUnauthorized();
+    this.orgHeader = orgId === null ? {} : { "X-Molecule-Org": orgId };
   }
 
   /** Reject further requests: the browser's session may belong to another person by now. Requests in flight complete. */
@@ -96,6 +100,15 @@ export class Api {
 
   session(): Promise<SessionView> {
     return this.request<SessionView>("GET", "/session");
+  }
+
+  /** The logins of this browser. */
+  sessions(): Promise<SessionView[]> {
+    return this.request<SessionView[]>("GET", "/sessions");
+  }
+
+  loginHelp(): Promise<LoginHelpResponse> {
+    return this.request<LoginHelpResponse>("GET", "/login");
   }
 
   /** Without `replaceSession`, rejected with `other_session` where another person is logged in. */
@@ -300,6 +313,23 @@ export class Api {
     return this.request("PATCH", workspacePath(workspaceId), change);
   }
 
+  /** Create a team below a workspace, all or nothing. */
+  expand(workspaceId: string, children: readonly { name: string; role?: string }[]): Promise<unknown> {
+    return this.request("POST", `${workspacePath(workspaceId)}/expand`, { children });
+  }
+
+  renameOrg(orgId: string, name: string): Promise<unknown> {
+    return this.request("PATCH", `/orgs/${encodeURIComponent(orgId)}`, { name });
+  }
+
+  sampleTeam(orgId: string): Promise<SampleTeamView> {
+    return this.request<SampleTeamView>("GET", `/orgs/${encodeURIComponent(orgId)}/sample-team`);
+  }
+
+  addSampleTeam(orgId: string): Promise<SampleTeamView> {
+    return this.request<SampleTeamView>("POST", `/orgs/${encodeURIComponent(orgId)}/sample-team`, {});
+  }
+
   putAside(workspaceId: string, how: "pause" | "resume" | "hibernate"): Promise<unknown> {
     return this.request("POST", `${workspacePath(workspaceId)}/${how}`, {});
   }
@@ -355,7 +385,7 @@ export class Api {
   async upload(workspaceId: string, file: File, watch: UploadOptions): Promise<Attachment> {
     this.checkOpen();
     try {
-      return await upload(`${workspacePath(workspaceId)}/chat/uploads`, file, watch);
+      return await upload(`${workspacePath(workspaceId)}/chat/uploads`, file, watch, this.orgHeader);
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) this.onUnauthorized();
       throw error;
@@ -417,8 +447,8 @@ export class Api {
     this.checkOpen();
     const command: RequestInit =
       method === "GET"
-        ? {}
-        : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
+        ? { headers: this.orgHeader }
+        : { body: JSON.stringify(body), headers: { ...this.orgHeader, "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
     try {
       return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS) });
     } catch {

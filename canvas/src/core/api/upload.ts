@@ -18,7 +18,7 @@ export interface UploadOptions {
 const STALL_MS = 30_000;
 
 /** Returns the file as the server names it. Throws ApiError, NoResponseError, UploadCancelledError. */
-export function upload(path: string, file: File, { onProgress, signal }: UploadOptions): Promise<Attachment> {
+export function upload(path: string, file: File, { onProgress, signal }: UploadOptions, headers: Readonly<Record<string, string>> = {}): Promise<Attachment> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     let quiet: ReturnType<typeof setTimeout> | undefined;
@@ -46,6 +46,7 @@ export function upload(path: string, file: File, { onProgress, signal }: UploadO
     };
     request.open("POST", path);
     request.setRequestHeader("X-Molecule-Client", "canvas");
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     const form = new FormData();
     form.append("files", file);
     moved();

@@ -51,6 +51,8 @@ interface SessionOptions {
   onLogOut: () => void;
   /** Another person has logged in in this browser: requests of this page would go out in their name. */
   onOther: () => void;
+  /** A login in another organisation began or ended in this browser. */
+  onLogins: () => void;
 }
 
 export class SessionController {
@@ -114,7 +116,7 @@ export class SessionController {
   private readonly flushReadMarks = (): void => this.readMarks.flush();
   private readonly readDueProblems = (): void => this.problemLists.readIfDue();
 
-  constructor({ identity, api, storage, onLogOut, onOther }: SessionOptions) {
+  constructor({ identity, api, storage, onLogOut, onOther, onLogins }: SessionOptions) {
     this.identity = identity;
     this.api = api;
     const owner = { org: identity.org.id, user: identity.user.id };
@@ -138,9 +140,9 @@ export class SessionController {
       isVisible: () => document.visibilityState === "visible",
     });
     this.decisions = new UndoableDecisions({ api, orgId: identity.org.id, data: this.data, undo: this.undo });
-    this.tabs = new Tabs((message) => this.receiveTabMessage(message, { onLogOut, onOther }));
+    this.tabs = new Tabs((message) => this.receiveTabMessage(message, { onLogOut, onOther, onLogins }));
     this.connection = new Connection({
-      url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
+      url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws?session_org=${encodeURIComponent(identity.org.id)}`,
       loadSnapshot: () => api.snapshot(identity.org.id),
       checkSession: () => void this.checkSession(onLogOut),
       isReachable: () => api.isReachable(),
@@ -326,7 +328,7 @@ export class SessionController {
     this.readMarks.flush();
     await this.decisions.sendHeld();
     await this.api.logOut();
-    this.tabs.post({ kind: "logged_out" });
+    Tabs.postOnce({ kind: "logged_out", owner: this.owner });
   }
 
   /** Request that a running turn stops. Its agent gets the request at once. */
@@ -386,8 +388,9 @@ export class SessionController {
     this.readMarks.retry();
   }
 
-  private receiveTabMessage(message: TabMessage, { onLogOut, onOther }: Pick<SessionOptions, "onLogOut" | "onOther">): void {
-    if (message.kind === "logged_out") return onLogOut();
+  private receiveTabMessage(message: TabMessage, { onLogOut, onOther, onLogins }: Pick<SessionOptions, "onLogOut" | "onOther" | "onLogins">): void {
+    if ((message.kind === "logged_in" || message.kind === "logged_out") && !message.owner.startsWith(`${this.identity.org.id}/`)) return onLogins();
+    if (message.kind === "logged_out") return message.owner === this.owner ? onLogOut() : undefined;
     if (message.kind === "logged_in") return message.owner === this.owner ? undefined : onOther();
     if (message.owner !== this.owner) return;
     const { kind, seq } = message;

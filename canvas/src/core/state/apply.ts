@@ -33,6 +33,7 @@ class Draft {
   private unanswered: Map<string, Unanswered> | null = null;
   private delegations: Map<string, Delegation> | null = null;
   private approvals: Approvals | null = null;
+  private org: State["org"] | null = null;
   private refused: readonly RefusedDelegation[] | null = null;
   private removed: Map<string, number> | null = null;
 
@@ -57,6 +58,7 @@ class Draft {
     if (same && touched === null) return this.base;
     return {
       ...this.base,
+      org: this.org ?? this.base.org,
       last: this.last,
       unknownEvents: this.unknownEvents,
       workspaces: this.workspaces ?? this.base.workspaces,
@@ -68,6 +70,10 @@ class Draft {
       refused: this.refused ?? this.base.refused,
       removed: this.removed ?? this.base.removed,
     };
+  }
+
+  renameOrg(name: string | null): void {
+    if (name !== null) this.org = { ...this.base.org, name };
   }
 
   countUnknown(): void {
@@ -327,6 +333,7 @@ const CHANGES = new Map<string, Change>([
   ["WORKSPACE_EXPANDED", ignore],
   ["WORKSPACE_COLLAPSED", ignore],
   ["EXTERNAL_CREDENTIALS_ROTATED", ignore],
+  ["ORG_UPDATED", (draft, _frame, payload) => draft.renameOrg(text(payload, "name"))],
   ["PEOPLE_CHANGED", ignore],
   ["RUNNERS_CHANGED", ignore],
   ["AGENT_CARD_UPDATED", someMembers((payload) => ({ agent_card: payload["agent_card"] ?? null }))],

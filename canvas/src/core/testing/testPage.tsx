@@ -54,7 +54,7 @@ export class TestPage {
     this.storage = storage;
     const session: SessionView = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
     this.app = new App(storage);
-    this.session = new SessionController({ identity: session, api: this.api, storage, onLogOut: () => undefined, onOther: () => undefined });
+    this.session = new SessionController({ identity: session, api: this.api, storage, onLogOut: () => undefined, onOther: () => undefined, onLogins: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
     vi.spyOn(this.api, "people").mockResolvedValue([]);

@@ -45,7 +45,7 @@ export function readActivity(api: Api, orgId: string, query: URLSearchParams): P
 
 /** The link that downloads all events that match. */
 export function exportAddress(orgId: string, filters: ActivityFilters, now: number): string {
-  return `/orgs/${encodeURIComponent(orgId)}/activity/export?${requestParameters(filters, now).toString()}`;
+  return `/orgs/${encodeURIComponent(orgId)}/activity/export?session_org=${encodeURIComponent(orgId)}&${requestParameters(filters, now).toString()}`;
 }
 
 /** `isHeld`: new events wait instead of moving the list. */

@@ -124,9 +124,9 @@ test("a file of ours can be saved and may be seen, one of elsewhere says where i
   if (event) Object.assign(event, { payload: { ...(event.payload as object), attachments } });
   made.deliver();
   const ours = screen.getByRole("link", { name: /plangnp.exe/ });
-  expect([ours.getAttribute("href"), ours.getAttribute("download")]).toEqual([PLACE, "plangnp.exe"]);
+  expect([ours.getAttribute("href"), ours.getAttribute("download")]).toEqual([`${PLACE}?session_org=org`, "plangnp.exe"]);
   const picture = screen.getByRole("img", { name: "Preview of plangnp.exe" });
-  expect(picture.getAttribute("src")).toBe(`${PLACE}/preview`);
+  expect(picture.getAttribute("src")).toBe(`${PLACE}/preview?session_org=org`);
   act(() => void fireEvent.error(picture));
   expect(screen.queryByRole("img", { name: /Preview/ })).toBeNull();
   expect(screen.getByRole("link", { name: /x.pdf/ }).getAttribute("rel")).toBe("noopener noreferrer");

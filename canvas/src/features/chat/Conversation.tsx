@@ -1,6 +1,6 @@
 /** The chat with one agent: messages, messages in delivery, and the input. */
 
-import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { lazyPart } from "../../ui/lazyPart";
@@ -27,6 +27,7 @@ import { useTranscript, type Transcript } from "./useTranscript";
 import { useFileDrop } from "./useFileDrop";
 import { useReadMarks, useAnnouncedMessages, useAnnouncedDelegations } from "./useReading";
 
+const EmptyChat = lazyPart(() => import("./EmptyChat").then((found) => found.EmptyChat));
 const ApprovalItem = lazyPart(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
@@ -66,13 +67,20 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const name = workspace?.name ?? "this agent";
   const me = session.identity.user.name;
   const waits = workspace === undefined ? null : waitReason(workspace, now);
+  const root = useRef<HTMLDivElement>(null);
+  const sendExample = (text: string): void => {
+    void session.sendMessage(workspaceId, text);
+    root.current?.querySelector("textarea")?.focus(); // the button is gone
+  };
   const drop = useFileDrop(session.canSend ? (files) => session.chosenFiles.add(workspaceId, files) : null);
   return (
-    <div className={css.conversation} {...drop.handlers}>
+    <div className={css.conversation} ref={root} {...drop.handlers}>
       <div className={css.view}>
         <div className={css.scroller} ref={transcript.scroller} onScroll={transcript.onScroll}>
           {items.length === 0 ? (
-            <Empty loaded={chat.loaded} problem={problem} name={name} onRetry={retry} />
+            <Empty loaded={chat.loaded} problem={problem} onRetry={retry}>
+              <EmptyChat workspace={workspace} name={name} onSend={sendExample} />
+            </Empty>
           ) : (
             <>
               <Top transcript={transcript} reachedEnd={chat.reachedEnd} name={name} />
@@ -214,7 +222,7 @@ function NewBelow({ words, onRetry }: { words: string; onRetry: () => void }) {
   );
 }
 
-function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {
+function Empty({ loaded, problem, onRetry, children }: { loaded: boolean; problem: string | null; onRetry: () => void; children: ReactNode }) {
   if (problem !== null) {
     return (
       <Notice icon="warning" title="Could not load messages" actions={<Button onClick={onRetry}>Try again</Button>}>
@@ -223,11 +231,7 @@ function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: s
     );
   }
   if (!loaded) return <Notice icon="clock" title="Loading messages…" />;
-  return (
-    <Notice icon="chats" title="No messages yet">
-      Messages you send here go to {name}. Answers appear here.
-    </Notice>
-  );
+  return <Suspense>{children}</Suspense>;
 }
 
 export function Top({ transcript, reachedEnd, name }: { transcript: Pick<Transcript<Line>, "hasOlder" | "loadingOlder" | "older" | "olderProblem">; reachedEnd: boolean; name: string }) {

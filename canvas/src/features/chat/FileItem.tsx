@@ -6,7 +6,7 @@ import { FileName } from "../../ui/FileName";
 import { Icon } from "../../ui/Icon";
 import { destination, safeAddress } from "../../ui/links";
 import type { Attachment } from "../../core/state/model";
-import { canPreview, fileUrl } from "./fileUrls";
+import { canPreview, fileUrl, pathInOrg } from "./fileUrls";
 import { useSelected } from "../../core/store/store";
 import { cleanFileName } from "../../core/text/files";
 import { sizeText } from "../../core/text/strings";
@@ -37,9 +37,10 @@ export function FileItem({ file, clientId, place }: Props) {
 
 /** A file of this server is a download, another address is a link that shows its host, and anything else is text. */
 function Named({ file, path }: { file: Attachment; path: string | null }) {
+  const { org } = useSession().identity;
   if (path !== null) {
     return (
-      <a href={path} download={cleanFileName(file.name)}>
+      <a href={pathInOrg(path, org.id)} download={cleanFileName(file.name)}>
         <FileName name={file.name} />
       </a>
     );
@@ -60,11 +61,12 @@ function Named({ file, path }: { file: Attachment; path: string | null }) {
 function Picture({ path, name }: { path: string; name: string }) {
   const [failed, setFailed] = useState(false);
   const [large, setLarge] = useState(false);
+  const { org } = useSession().identity;
   if (failed) return null;
   return (
     <>
       <button type="button" className={css.picture} aria-label={`Enlarge ${cleanFileName(name)}`} aria-haspopup="dialog" onClick={() => setLarge(true)}>
-        <img src={`${path}/preview`} alt={`Preview of ${cleanFileName(name)}`} loading="lazy" decoding="async" onError={() => setFailed(true)} />
+        <img src={pathInOrg(`${path}/preview`, org.id)} alt={`Preview of ${cleanFileName(name)}`} loading="lazy" decoding="async" onError={() => setFailed(true)} />
       </button>
       {large && <PictureDialog path={path} name={name} onClose={() => setLarge(false)} />}
     </>

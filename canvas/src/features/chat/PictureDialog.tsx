@@ -1,8 +1,10 @@
 /** An attached image in the size of the window. */
 
+import { useSession } from "../../core/app";
 import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import { cleanFileName } from "../../core/text/files";
+import { pathInOrg } from "./fileUrls";
 import css from "./FileItem.module.css";
 
 interface Props {
@@ -13,12 +15,13 @@ interface Props {
 }
 
 export function PictureDialog({ path, name, onClose }: Props) {
+  const { org } = useSession().identity;
   const shown = cleanFileName(name);
   return (
     <Dialog label={shown} wide onClose={onClose}>
-      <img className={css.large} src={`${path}/preview`} alt={shown} />
+      <img className={css.large} src={pathInOrg(`${path}/preview`, org.id)} alt={shown} />
       <p className={css.download}>
-        <a href={path} download={shown}>
+        <a href={pathInOrg(path, org.id)} download={shown}>
           <Icon name="save" size={14} /> Download
         </a>
       </p>

@@ -16,6 +16,11 @@ export function fileUrl(uri: string | null, origin: string = location.origin): s
   return PLACE.test(path) ? path : null;
 }
 
+/** The path for a link or picture, which cannot have the header that names the login of a request. */
+export function pathInOrg(path: string, orgId: string): string {
+  return `${path}?session_org=${encodeURIComponent(orgId)}`;
+}
+
 /** Whether to request a preview. The server checks the real type. */
 export function canPreview(file: { type: string | null; size: number | null }): boolean {
   return PICTURES.has(file.type ?? "") && (file.size ?? 0) <= LARGEST_PICTURE;

@@ -8,13 +8,14 @@ import type { Workspace } from "../../core/state/model";
 import { statusOf } from "../../core/state/agentStatus";
 import { childrenOf, treeOf } from "../../core/state/tree";
 import css from "./AgentActions.module.css";
+import { EditDialog } from "./EditDialog";
 import { MoveDialog } from "./MoveDialog";
 import { RemoveDialog } from "./RemoveDialog";
 import { ActionProblem, useAction } from "../../ui/useAction";
 
 const NewTokenDialog = lazyPart(() => import("./NewToken").then((found) => found.NewTokenDialog));
 
-type OpenDialog = "move" | "token" | "remove" | "collapse" | null;
+type OpenDialog = "edit" | "move" | "token" | "remove" | "collapse" | null;
 
 export function AgentActions({ workspace }: { workspace: Workspace }) {
   const { api, identity } = useSession();
@@ -45,6 +46,7 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
             </Button>
           </>
         )}
+        <Button onClick={() => setAsked("edit")}>Edit…</Button>
         <Button onClick={() => setAsked("move")}>Move…</Button>
         <Button onClick={() => setAsked("token")}>New token…</Button>
         {leads && <Button onClick={() => setAsked("collapse")}>Remove team…</Button>}
@@ -53,6 +55,7 @@ export function AgentActions({ workspace }: { workspace: Workspace }) {
       <ActionProblem action={action} className={css.problem} />
       {identity.user.role === "owner" && <Abilities workspace={workspace} />}
       <Suspense>{asked === "token" && <NewTokenDialog workspace={workspace} onClose={close} />}</Suspense>
+      {asked === "edit" && <EditDialog workspace={workspace} onClose={close} />}
       {asked === "move" && <MoveDialog workspace={workspace} onClose={close} />}
       {(asked === "remove" || asked === "collapse") && <RemoveDialog workspace={workspace} whole={asked === "remove"} onClose={close} />}
     </>

@@ -29,10 +29,12 @@ interface Props {
   workspaceId: string;
   tab: Panel;
   onTab: (tab: Panel) => void;
+  /** Open the menu of the agent below a button. */
+  onMenu: (button: Element) => void;
   onClose: () => void;
 }
 
-export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
+export function Inspector({ workspaceId, tab, onTab, onMenu, onClose }: Props) {
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const unread = useData((state) => state.chats.get(workspaceId)?.unread ?? 0);
   const working = useData((state) => (delegationsByWorkspace(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
@@ -52,6 +54,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           </h2>
           {workspace && <StatusLine workspace={workspace} />}
         </div>
+        {workspace && <IconButton icon="more" label={`Actions for ${workspace.name}`} aria-haspopup="menu" onClick={(event) => onMenu(event.currentTarget)} />}
         {!narrow && (
           <>
             <IconButton className={css.widen} icon="wider" label={wide ? "Narrow panel" : "Widen panel"} onClick={() => setWide(!wide)} />

@@ -1,8 +1,9 @@
 /** The organisation: outline and map side by side, and the panel of the selected agent. On phones only the outline. */
 
-import { Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactNode } from "react";
 import { useApp, useData } from "../../core/app";
 import { lazyPart } from "../../ui/lazyPart";
+import { pointBelow, type Point } from "../../ui/point";
 import { NARROW, useMedia } from "../../ui/useMedia";
 import type { Place } from "../../core/router";
 import type { Link } from "../../map/edges";
@@ -20,6 +21,7 @@ const loadMap = () => import("../../map/OrgMap").then((found) => found.OrgMap);
 if (window.matchMedia?.(NARROW).matches === false) void loadMap().catch(() => undefined);
 const OrgMap = lazyPart(loadMap);
 
+const AgentMenu = lazyPart(() => import("./AgentMenu").then((found) => found.AgentMenu));
 const MoveDialog = lazyPart(() => import("./MoveDialog").then((found) => found.MoveDialog));
 
 type OrgPlace = Extract<Place, { view: "org" }>;
@@ -56,10 +58,24 @@ export function OrgView({ place }: { place: OrgPlace }) {
     else document.querySelector<HTMLElement>("[role=treeitem][tabindex='0']")?.focus();
   }, [router]);
 
+  const [menu, setMenu] = useState<{ id: string; at: Point } | null>(null);
+  const closeMenu = useCallback(() => setMenu(null), []);
+  const openMenu = (event: MouseEvent | KeyboardEvent): void => {
+    const element = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-id], [data-agent]") : null;
+    const id = element?.dataset["id"] ?? element?.dataset["agent"];
+    if (element === null || id === undefined) return;
+    event.preventDefault();
+    setMenu({ id, at: "clientX" in event ? { x: event.clientX, y: event.clientY } : pointBelow(element) });
+  };
+
   if (org.orgNodes.size === 0) return <FirstRun />;
   const panel = place.panel !== null && place.focus !== null;
   return (
-    <div className={`${css.org} ${panel ? css.open : ""}`}>
+    <div
+      className={`${css.org} ${panel ? css.open : ""}`}
+      onContextMenu={openMenu}
+      onKeyDown={(event) => (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) && openMenu(event)}
+    >
       {!(narrow && panel) && (
         <Outline
           org={org}
@@ -84,9 +100,13 @@ export function OrgView({ place }: { place: OrgPlace }) {
           workspaceId={place.focus}
           tab={place.panel}
           onTab={(tab) => router.go({ ...place, panel: tab }, { replace: true })}
+          onMenu={(button) => setMenu(menu === null && place.focus !== null ? { id: place.focus, at: pointBelow(button) } : null)}
           onClose={close}
         />
       )}
+      <Suspense>
+        {menu !== null && <AgentMenu key={menu.id} {...menu} folded={org.folded.has(menu.id)} onFold={org.fold} onClose={closeMenu} />}
+      </Suspense>
     </div>
   );
 }

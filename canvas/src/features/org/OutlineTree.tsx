@@ -149,6 +149,7 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
   return (
     <div
       role="treeitem"
+      data-agent={id}
       aria-level={level}
       aria-posinset={position}
       aria-setsize={siblings}

@@ -1,7 +1,7 @@
 /** Settings of this browser, and logging out. */
 
 import { useId, useState, type ReactNode } from "react";
-import { useApp, useSession, useSettings } from "../../core/app";
+import { useApp, useData, useSession, useSettings } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { errorText } from "../../core/api/api";
@@ -9,6 +9,7 @@ import { askToNotify, canNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
 import { People } from "../people/People";
 import group from "../../ui/SettingsGroup.module.css";
+import { OrgName } from "./OrgName";
 import css from "./SettingsView.module.css";
 
 const THEMES: readonly { value: Theme; label: string }[] = [
@@ -60,6 +61,7 @@ export function SettingsView() {
         <Work />
         <Activity />
         <Instructions />
+        <OrgName />
         <Person />
         <People />
       </div>
@@ -174,11 +176,12 @@ function Person() {
   const { identity } = useSession();
   const [problem, setProblem] = useState<string | null>(null);
   const { name, role } = identity.user;
+  const org = useData((state) => state.org.name);
   return (
     <section className={group.group} aria-labelledby="settings-person">
       <h3 id="settings-person">Account</h3>
       <p>
-        Logged in as <strong>{name}</strong> in <strong>{identity.org.name}</strong>. Your role is {ROLES[role] ?? role}.
+        Logged in as <strong>{name}</strong> in <strong>{org}</strong>. Your role is {ROLES[role] ?? role}.
       </p>
       <p className={group.hint}>Molecule {identity.version}</p>
       <div>

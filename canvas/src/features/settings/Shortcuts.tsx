@@ -31,6 +31,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
       ["Right Left", "Expand or collapse a team"],
       ["A to Z", "Jump to an agent by name"],
       ["Enter", "Open agent"],
+      ["Shift+F10", "Open the menu of an agent"],
     ],
   },
   {

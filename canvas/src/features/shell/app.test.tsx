@@ -37,6 +37,7 @@ class Browser {
       this.asked.push(path);
       await this.answer(path);
       if (path === "/login") this.use((JSON.parse(body as string) as { code: string }).code);
+      if (path === "/sessions") return Response.json(this.cookie === null ? [] : [sessionOf(this.cookie)]);
       if (path !== "/login" && path !== "/session") return new Promise<Response>(() => undefined);
       const failed = path === "/login" && this.refused ? USED : this.cookie === null ? "no session" : null;
       return failed === null ? Response.json(sessionOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
@@ -222,4 +223,39 @@ test("what one person had in hand goes out under nobody else's session", async (
   await sent;
   expect(browser.asked.filter((path) => path.includes("lead"))).toEqual([]);
   expect(session.outbox.entries.get().map(({ text, state, again }) => [text, state, again])).toEqual([["Here is the plan", "not_sent", true]]);
+});
+
+test("a tab with several logins shows the one that its address names, else the last one", async () => {
+  stubWindow();
+  const asked: (string | null)[] = [];
+  const logins = ["a", "b"].map((org): SessionView => ({ ...sessionOf(`ada of ${org}`), org: { id: org, name: `Org ${org}` } }));
+  vi.stubGlobal("fetch", async (path: string, { headers }: RequestInit) => {
+    if (path === "/sessions") return Response.json(logins);
+    if (path !== "/session") return new Promise<Response>(() => undefined);
+    const org = new Headers(headers).get("X-Molecule-Org");
+    asked.push(org);
+    const found = logins.find((each) => each.org.id === org);
+    return found === undefined ? Response.json({ error: "no session" }, { status: 401 }) : Response.json(found);
+  });
+  const storage = memoryStorage();
+  const open = async (path: string): Promise<App> => {
+    history.replaceState(null, "", path);
+    const app = new App(storage);
+    await app.authenticate();
+    await flushPromises();
+    return app;
+  };
+  expect(controllerOf(await open("/app/o/b/settings"))?.identity.org.id).toBe("b");
+  expect(location.pathname).toBe("/app/o/b/settings");
+  expect(controllerOf(await open("/app/settings"))?.identity.org.id).toBe("b"); // the last one
+  expect(location.pathname).toBe("/app/o/b/settings");
+  expect(controllerOf(await open("/app/o/a/settings"))?.identity.org.id).toBe("a");
+  const stranger = await open("/app/o/c/settings");
+  expect(stranger.access.get().kind).toBe("out");
+  expect(stranger.logins.get().map(({ org }) => org.id)).toEqual(["a", "b"]);
+  render(<Root app={stranger} />);
+  expect(screen.getAllByRole("link").map((each) => each.getAttribute("href"))).toEqual(["/app/o/a/org", "/app/o/b/org"]);
+  expect(asked).toEqual(["b", null, "a", "c"]);
+  history.replaceState(null, "", "/app/");
+  await open("/app/");
 });

@@ -1,6 +1,6 @@
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { App } from "../../core/app";
+import { App, AppContext } from "../../core/app";
 import { NoResponseError, ApiError } from "../../core/api/api";
 import { memoryStorage } from "../../core/testing/modelServer";
 import { ConnectView } from "../connect/ConnectView";
@@ -11,10 +11,21 @@ import { TestPage, stubWindow, flushPromises } from "../../core/testing/testPage
 
 const TOKEN = "mol_ws_secret-of-the-seat";
 
-test("who is not logged in reads how to, and why a link failed", () => {
-  render(<Login problem="This link was used already." />);
+test("who is not logged in reads how to, and why a link failed", async () => {
+  stubWindow();
+  const app = new App(memoryStorage());
+  vi.spyOn(app, "loginHelp").mockResolvedValue({ command: "/opt/molecule login-link --port 80", is_exact: true, needs_admin_token: false });
+  render(
+    <AppContext value={app}>
+      <Login problem="This link was used already." />
+    </AppContext>,
+  );
   expect(screen.getByRole("alert").textContent).toBe("This link was used already.");
   expect(screen.getByText("molecule login-link")).toBeTruthy();
+  expect(screen.getByText(/Add/).textContent).toContain("--state-dir");
+  await flushPromises();
+  expect(screen.getByText("/opt/molecule login-link --port 80")).toBeTruthy();
+  expect(screen.queryByText("molecule login-link")).toBeNull();
 });
 
 test("the code of a link leaves the address before anything else happens, and is sent once", async () => {
@@ -28,7 +39,7 @@ test("the code of a link leaves the address before anything else happens, and is
   render(<Root app={app} />);
   await entering;
   await flushPromises();
-  expect(fetched.mock.calls.map(([asked]) => asked as string)).toEqual(["/login", "/session"]); // it may resume by its cookie
+  expect(fetched.mock.calls.map(([asked]) => asked as string)).toEqual(["/login", "/session", "/sessions", "/login"]); // it may resume by its cookies
   const [path, request] = fetched.mock.calls[0] as [string, RequestInit];
   expect([path, request.method, request.body]).toEqual(["/login", "POST", '{"code":"one-time-code"}']);
   expect(request.headers).toMatchObject({ "X-Molecule-Client": "canvas", "Content-Type": "application/json" });

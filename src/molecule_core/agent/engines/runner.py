@@ -83,7 +83,7 @@ class EngineAgent:
     def __init__(self, config: Configuration, run_config: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
         self._config = run_config
         self._folder = folder
-        self._skills = _card_skills(folder)
+        self._skills = _card_skills(folder, run_config)
         self._clock = clock = SystemClock()
         self._randomness = randomness = SystemRandomness()
         ids = IdGenerator(clock, randomness)
@@ -213,7 +213,7 @@ class EngineAgent:
 
     async def _publish_skills(self) -> None:
         """Update the skills on the agent's card if its files have changed."""
-        skills = _card_skills(self._folder)
+        skills = _card_skills(self._folder, self._config)
         if skills == self._skills:
             return
         self._skills = skills
@@ -360,9 +360,11 @@ class EngineAgent:
 _HOLD_SECONDS = 25
 
 
-def _card_skills(folder: Path) -> list[dict[str, str]]:
-    """Return the skills of an agent's folder as entries of its card."""
-    return [{"id": each.name, "name": each.name, "description": each.description} for each in read_home(folder).skills]
+def _card_skills(folder: Path, config: RunConfig) -> list[dict[str, Any]]:
+    """Return the skills of an agent's folder as entries of its card, after one with the examples of the agent."""
+    examples = [{"id": "requests", "name": "Requests", "examples": config.examples}] if config.examples else []
+    skills = read_home(folder).skills
+    return [*examples, *({"id": each.name, "name": each.name, "description": each.description} for each in skills)]
 
 
 def _load_owner(state: Path, ids: IdGenerator) -> str:

@@ -43,6 +43,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """Name in the agent card."""
     description: Annotated[str, Meta(max_length=2000)] = ""
     """Description in the agent card; peers choose by it."""
+    examples: Annotated[list[Annotated[str, Meta(min_length=1, max_length=120)]], Meta(max_length=5)] = []
+    """Example requests; the page offers them while the chat with the agent is empty."""
     budget: Budget = field(default_factory=Budget)
     """Token budgets, see below."""
     tools: bool | list[str] = True

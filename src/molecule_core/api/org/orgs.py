@@ -1,13 +1,23 @@
-"""Routes of organisations: create and list them."""
+"""Routes of organisations: create, list and rename them."""
 
 from msgspec import Struct
 
+from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
-from molecule_core.api.routing import ADMIN, AccessPolicy, Request, Route, json_response
+from molecule_core.api.routing import (
+    ADMIN,
+    PERSON_OR_ADMIN,
+    AccessPolicy,
+    Request,
+    Route,
+    WorkspaceScope,
+    json_response,
+)
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.org.model import Org
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.schemas.live import OrgView
 
 
 class CreateOrgBody(Struct):
@@ -17,13 +27,10 @@ class CreateOrgBody(Struct):
     allow_skip_level: bool = False
 
 
-class OrgView(Struct):
-    """An organisation. Times are RFC 3339."""
+class ChangeOrgBody(Struct, forbid_unknown_fields=True):
+    """Changes to an organisation."""
 
-    id: str
     name: str
-    allow_skip_level: bool
-    created_at: str
 
 
 class OrgRoutes:
@@ -36,9 +43,11 @@ class OrgRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         admin = AccessPolicy(frozenset((ADMIN,)))
+        owner = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.NONE, Role.OWNER)
         return [
             Route("POST", "/orgs", self.create_org, admin, "Create an organisation", CreateOrgBody, OrgView, 201),
             Route("GET", "/orgs", self.list_orgs, admin, "List organisations", None, list[OrgView]),
+            Route("PATCH", "/orgs/{org_id}", self.change_org, owner, "Rename an organisation", ChangeOrgBody, OrgView),
         ]
 
     async def create_org(self, request: Request) -> Response:
@@ -47,6 +56,11 @@ class OrgRoutes:
         return json_response(
             _org_view(await self._writer.create_org(body.name, allow_skip_level=body.allow_skip_level)), 201
         )
+
+    async def change_org(self, request: Request) -> Response:
+        """Rename an organisation. Its people and agents see the new name at once."""
+        body = request.parse_body(ChangeOrgBody)
+        return json_response(_org_view(await self._writer.rename_org(request.path_params["org_id"], body.name)))
 
     async def list_orgs(self, request: Request) -> Response:
         """List all organisations, oldest first."""

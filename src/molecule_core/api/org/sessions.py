@@ -1,5 +1,8 @@
 """Routes of login and logout. A one-time link carries a code, which the page exchanges for a session cookie."""
 
+import itertools
+from urllib.parse import urlsplit
+
 from msgspec import Struct
 
 from molecule_core.access.model import Caller, CredentialKind, Person, Role
@@ -19,12 +22,24 @@ from molecule_core.api.routing import (
     json_response,
 )
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
+from molecule_core.common.errors import InvalidField
+from molecule_core.common.own_command import login_link_command
 from molecule_core.common.settings import Settings
+from molecule_core.common.state_files import ADMIN_TOKEN_FILE
 from molecule_core.common.tokens import hash_token
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.snapshot import snapshot_user
-from molecule_core.wire.schemas.live import SessionUser, SessionView, SnapshotOrg
+from molecule_core.wire.schemas.live import LoginHelpResponse, SessionUser, SessionView, SnapshotOrg
 
+_LOGIN_COMMAND = "molecule login-link"
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK_CLIENTS = ("127.0.0.1", "0::")
+"""IPv6 clients are named by their network (`address_key`)."""
+_PROXY_HEADERS = (
+    *(b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-server", b"x-real-ip"),
+    *(b"forwarded", b"via", b"cf-connecting-ip"),
+)
+"""Headers by which a proxy is recognised."""
 FIRST_OWNER_NAME = "Owner"
 """Name of the person that an organisation's first login link is for."""
 
@@ -75,7 +90,8 @@ class SessionRoutes:
         self._live = live
         self._clock = clock
         self._public_url = settings.url
-        self._cookie = settings.cookie_name
+        self._settings = settings
+        self._limits = settings.limits
         self._version = version
 
     def routes(self) -> list[Route]:
@@ -93,6 +109,15 @@ class SessionRoutes:
                 SessionView,
                 rate_class=RateClass.LOGIN,
             ),
+            Route(
+                "GET",
+                "/login",
+                self.get_login_help,
+                PUBLIC,
+                "Get the command that prints a login link",
+                None,
+                LoginHelpResponse,
+            ),
             Route("POST", "/logout", self.log_out, AccessPolicy(PERSON_OR_ADMIN), "Log out"),
             Route(
                 "GET",
@@ -102,6 +127,15 @@ class SessionRoutes:
                 "Get the current session",
                 None,
                 SessionView,
+            ),
+            Route(
+                "GET",
+                "/sessions",
+                self.list_sessions,
+                PUBLIC,
+                "List the logins of this browser",
+                None,
+                list[SessionView],
             ),
             Route(
                 "POST",
@@ -121,24 +155,63 @@ class SessionRoutes:
         A link that a browser is made to open must not change who is logged in: that is the person's decision."""
         body = request.parse_body(LoginCodeBody)
         check_same_origin(request.headers)
-        current = None if body.replace_session else await self._current_person(request)
+        logins = await self._logins(request)
+        current = () if body.replace_session else [each for each in logins.values() if each is not None]
+        count = len([each for each in logins.values() if each is not None])
+        if count >= self._limits.browser_logins:
+            raise InvalidField(reason=f"this browser has {count} logins, which is the limit. End one of them first.")
         login = await self._writer.log_in(body.code, current)
-        seconds = (login.expires_at - self._clock.now()) // SECOND
-        cookie = self._cookie_header(login.session, seconds)
-        return self._session_response(_user_view(login.person), login.person.org_id, (cookie,))
+        org_id, seconds = login.person.org_id, (login.expires_at - self._clock.now()) // SECOND
+        # Cookies of sessions that have ended go, and the one of an earlier version whose login this one replaces.
+        useless = [name for name, each in logins.items() if each is None or (not name and each.org_id == org_id)]
+        cookies = [self._cookie_header(org_id, login.session, seconds)]
+        cookies += [self._cookie_header(name, "", 0) for name in useless if name != org_id]
+        return self._session_response(_user_view(login.person), org_id, tuple(cookies))
 
-    async def _current_person(self, request: Request) -> Caller | None:
-        """Return the person whose session the browser has, if it is valid."""
-        session = self._authenticator.session_token(request.headers)
-        return None if session is None else await self._reader.resolve_caller(session)
+    async def _logins(self, request: Request) -> dict[str, Caller | None]:
+        """Return the logins of this browser by the organisation in the name of the cookie; None: it has ended."""
+        tokens = self._authenticator.cookies.tokens(request.headers)
+        # Twice as many as there can be logins: some have ended.
+        limited = itertools.islice(tokens.items(), 2 * self._limits.browser_logins)
+        found = {org_id: await self._reader.resolve_caller(token) for org_id, token in limited}
+        return {org_id: each if _is_login(org_id, each) else None for org_id, each in found.items()}
+
+    async def list_sessions(self, request: Request) -> Response:
+        """List the logins of this browser, by the names of their organisations."""
+        callers = {each.id: each for each in (await self._logins(request)).values() if each is not None}
+        views = [self._session_view(snapshot_user(each), each.org_id) for each in callers.values()]
+        response = json_response(sorted(views, key=lambda view: (view.org.name.casefold(), view.org.id)))
+        response.headers = ((b"cache-control", b"no-store"),)
+        return response
+
+    async def get_login_help(self, request: Request) -> Response:
+        """Return the command that prints a login link, with the paths of this server only to its own machine."""
+        if not self._is_local(request):
+            return json_response(LoginHelpResponse(_LOGIN_COMMAND, is_exact=False, needs_admin_token=False))
+        has_token = (self._settings.state_folder / ADMIN_TOKEN_FILE).is_file()
+        command = login_link_command(self._settings)
+        response = json_response(LoginHelpResponse(command, is_exact=True, needs_admin_token=not has_token))
+        response.headers = ((b"cache-control", b"no-store"),)
+        return response
+
+    def _is_local(self, request: Request) -> bool:
+        """Return whether a request comes from this machine, and not by a proxy on it that serves other machines."""
+        hosts = (urlsplit(self._public_url).hostname, urlsplit(f"//{request.header(b'host') or ''}").hostname)
+        return (
+            request.client_address in _LOOPBACK_CLIENTS
+            and not any(name in request.headers for name in _PROXY_HEADERS)
+            and all(each in _LOOPBACK_HOSTS for each in hosts)
+        )
 
     async def log_out(self, request: Request) -> Response:
-        """End the session and its live channels."""
+        """End the session and its live channels. Logins in other organisations stay."""
         session = self._authenticator.session_token(request.headers)
-        if session is not None:
-            await self._writer.log_out(session)
-            self._live.end_credentials((hash_token(session),), "logged out")
-        return Response(b"{}", headers=(self._cookie_header("", 0),))
+        if session is None:
+            return Response(b"{}")
+        await self._writer.log_out(session)
+        self._live.end_credentials((hash_token(session),), "logged out")
+        source = self._authenticator.cookies.source(request.headers, session)
+        return Response(b"{}", headers=(self._cookie_header(source, "", 0),))
 
     async def get_session(self, request: Request) -> Response:
         """Return the person who is logged in; 401 without a session."""
@@ -146,10 +219,13 @@ class SessionRoutes:
         return self._session_response(snapshot_user(caller), caller.org_id or self._org.orgs()[0].id, ())
 
     def _session_response(self, user: SessionUser, org_id: str, headers: tuple[tuple[bytes, bytes], ...]) -> Response:
-        org = self._org.org(org_id)
-        response = json_response(SessionView(user, SnapshotOrg(org.id, org.name), self._version))
+        response = json_response(self._session_view(user, org_id))
         response.headers = (*headers, (b"cache-control", b"no-store"))
         return response
+
+    def _session_view(self, user: SessionUser, org_id: str) -> SessionView:
+        org = self._org.org(org_id)
+        return SessionView(user, SnapshotOrg(org.id, org.name), self._version)
 
     async def create_link(self, request: Request) -> Response:
         """Create a link that logs a person in, once, within a quarter of an hour by default."""
@@ -158,23 +234,31 @@ class SessionRoutes:
             return json_response(await self.create_owner_link(org_id), 201)
         return json_response(await self._create_link_for(await self._reader.person(org_id, person_id)), 201)
 
-    async def create_owner_link(self, org_id: str) -> LoginLinkResponse:
-        """Create a login link for the first owner of an organisation, and the owner if there is none."""
-        return await self._create_link_for(await self._writer.get_or_create_owner(org_id, FIRST_OWNER_NAME))
+    async def create_owner_link(self, org_id: str, place: str = "") -> LoginLinkResponse:
+        """Create a login link for the first owner of an organisation, and the owner if there is none.
 
-    async def _create_link_for(self, person: Person) -> LoginLinkResponse:
+        `place`: path below /app/ of the view that it opens."""
+        return await self._create_link_for(await self._writer.get_or_create_owner(org_id, FIRST_OWNER_NAME), place)
+
+    async def _create_link_for(self, person: Person, place: str = "") -> LoginLinkResponse:
         code, expires_at = await self._writer.issue_login(person)
         # After the #, so that no log of a server or proxy contains it.
         # control: login-code-in-fragment
         return LoginLinkResponse(
-            f"{self._public_url}/app/#login={code}", person.id, person.name, to_rfc3339(expires_at)
+            f"{self._public_url}/app/{place}#login={code}", person.id, person.name, to_rfc3339(expires_at)
         )
 
-    def _cookie_header(self, token: str, seconds: int) -> tuple[bytes, bytes]:
+    def _cookie_header(self, org_id: str, token: str, seconds: int) -> tuple[bytes, bytes]:
         """Return the cookie header: hidden from scripts, never sent cross-site, and for https only sent encrypted."""
         secure = "; Secure" if self._public_url.startswith("https:") else ""
-        text = f"{self._cookie}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        name = self._authenticator.cookies.name(org_id)
+        text = f"{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
         return b"set-cookie", text.encode()
+
+
+def _is_login(org_id: str, caller: Caller | None) -> bool:
+    """Return whether a cookie holds a login of the organisation in its name; "" is in the name of any."""
+    return caller is not None and caller.kind is CredentialKind.PERSON and org_id in ("", caller.org_id)
 
 
 def _user_view(person: Person) -> SessionUser:

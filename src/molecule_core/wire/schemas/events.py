@@ -167,6 +167,12 @@ class PeopleChangedPayload(Struct, frozen=True):
     person_id: str
 
 
+class OrgUpdatedPayload(Struct, frozen=True):
+    """The organisation was renamed."""
+
+    name: str
+
+
 class RunnersChangedPayload(Struct, frozen=True):
     """A runner, its agents or requests to it changed: reload the list."""
 
@@ -379,6 +385,7 @@ EVENTS: dict[str, EventDefinition] = {
     "WORKSPACE_EXPANDED": EventDefinition("workspace", WorkspaceExpandedPayload),
     "WORKSPACE_COLLAPSED": EventDefinition("workspace", WorkspaceCollapsedPayload),
     "EXTERNAL_CREDENTIALS_ROTATED": EventDefinition("workspace", CredentialsRotatedPayload),
+    "ORG_UPDATED": EventDefinition("persons", OrgUpdatedPayload),
     "PEOPLE_CHANGED": EventDefinition("persons", PeopleChangedPayload),
     "RUNNERS_CHANGED": EventDefinition("persons", RunnersChangedPayload),
     "AGENT_CARD_UPDATED": EventDefinition("peers", CardUpdatedPayload),

@@ -230,3 +230,30 @@ class SessionView(Struct, frozen=True):
     user: SessionUser
     org: SnapshotOrg
     version: str
+
+
+class LoginHelpResponse(Struct, frozen=True):
+    """The command that prints a login link. `is_exact`: it is complete for this server; otherwise the server's operator
+    adds where it is. `needs_admin_token`: the state folder has no admin token, so the command needs it in its
+    environment."""
+
+    command: str
+    is_exact: bool
+    needs_admin_token: bool
+
+
+class SampleTeamView(Struct, frozen=True):
+    """A few scripted agents to try the page with. `is_available`: this server can run them. `workspace_id`: the
+    workspace at the top of the organisation's team, if it has one."""
+
+    is_available: bool
+    workspace_id: str | None
+
+
+class OrgView(Struct, frozen=True):
+    """An organisation. Times are RFC 3339."""
+
+    id: str
+    name: str
+    allow_skip_level: bool
+    created_at: str
