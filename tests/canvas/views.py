@@ -360,8 +360,8 @@ async def show_discard(page: Page, stage: Stage) -> None:
 
 
 async def show_empty_chat(page: Page, stage: Stage) -> None:
-    seat = stage.seats["Quality"]
-    card = {"name": "Quality", "skills": [{"id": "requests", "examples": ["Read the news", "Find the source"]}]}
+    seat = stage.seats.get("Newest") or await stage.add("Newest", "Lead")
+    card = {"name": "Newest", "skills": [{"id": "requests", "examples": ["Read the news", "Find the source"]}]}
     await seat.api.post("/registry/register", {"id": seat.id, "agent_card": card})
     await go(page, stage, f"org?focus={seat.id}&panel=chat")
     await expect(page.get_by_role("list", name="Example requests")).to_be_visible()

@@ -39,9 +39,12 @@ class SampleTeams:
         self._server = server
         self._token = token
         self._file = state / TEAM_FILE
-        self._saved: SavedTeams = {}
+        # Before the server listens: a request must not add a second team.
+        self._saved = _read_teams(self._file)
         self._supervisors: list[AgentSupervisor] = []
         self._starts: set[asyncio.Task[None]] = set()
+        self._started: set[str] = set()
+        """Organisations whose team was started since the server started."""
         self._lock = asyncio.Lock()
 
     @cached_property
@@ -74,12 +77,11 @@ class SampleTeams:
 
     async def resume_teams(self) -> None:
         """Start the agents of the teams that an earlier run has created; forget those that were removed."""
-        self._saved = await asyncio.to_thread(_read_teams, self._file)
-        for org_id in list(self._saved):
-            if self.root_of(org_id) is None:
-                del self._saved[org_id]
-            else:
-                self._start_team(org_id)
+        async with self._lock:
+            self._saved = {org_id: ids for org_id, ids in self._saved.items() if self.root_of(org_id) is not None}
+            for org_id in self._saved:
+                if org_id not in self._started:
+                    self._start_team(org_id)
 
     async def stop(self) -> None:
         """Stop all agents. They release what they hold while the server still serves."""
@@ -120,6 +122,7 @@ class SampleTeams:
 
     def _start_team(self, org_id: str) -> None:
         """Start the agents in the background: their states are seen on the page."""
+        self._started.add(org_id)
         start = asyncio.create_task(self._start_agents(org_id))
         self._starts.add(start)
         start.add_done_callback(self._starts.discard)
