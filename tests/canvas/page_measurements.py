@@ -32,7 +32,8 @@ _LOST = """
   for (const each of document.querySelectorAll(controls)) if (!isHidden(each)) look(each, each.getBoundingClientRect());
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
-    if (node.data.trim() === "" || isHidden(node.parentElement)) continue;
+    // The text node of a text area is its first value, and is not drawn.
+    if (node.data.trim() === "" || isHidden(node.parentElement) || node.parentElement.matches("textarea")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     look(node.parentElement, range.getBoundingClientRect());
@@ -55,7 +56,7 @@ _SMALL = """
   const all = document.querySelectorAll(`a, button, input, select, textarea, ${rows}`);
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true });
   const isSeen = (element) => isShown(element) && element.getBoundingClientRect().width > 1;
-  const said = "[data-message], [data-delegation], [data-said], [aria-label^='Draft from']";
+  const said = "[data-message], [data-delegation], [data-said], [aria-label^='Unsent answer of']";
   const isInSentence = (element) => element.tagName === "A" && element.closest(said) !== null;
   // What lies on the map is measured at 100 %: it grows with the zoom, and the outline does the same.
   const fits = (element) => {

@@ -149,7 +149,7 @@ async def test_from_a_fresh_machine_to_the_first_answer_in_five_clicks_and_a_min
             await page.goto(found[1])
             opened_at = time.monotonic()
             hand = Hand(page)
-            await hand.click(page.get_by_role("main").get_by_role("button", name="Connect an agent"))
+            await hand.click(page.get_by_role("main").get_by_role("button", name="Add agent"))
             form = page.get_by_role("form", name="Add an agent")
             version = each_version.pinned.version
             await expect(form.get_by_label("Agent", exact=True)).to_have_text(f"Claude Code {version}", timeout=60_000)
