@@ -45,6 +45,7 @@ _GO_ON = """
   }
   for (const each of document.querySelectorAll("button:enabled"))
     if (["Next", "Show all", "Show earlier lines"].includes(each.innerText)) each.click();
+  document.querySelectorAll("[data-group] button[aria-expanded='false']").forEach((each) => each.click());
 }
 """
 
