@@ -60,7 +60,7 @@ async def test_wheel_and_trackpad_pan_and_zoom_with_ctrl(desk: Desk) -> None:
     await page.keyboard.down("Control")
     await page.mouse.wheel(0, -50)
     await page.keyboard.up("Control")
-    await eventually(lambda: camera_of(page), lambda now: now[2] > zoom * 1.2)
+    assert (await eventually(lambda: camera_of(page), lambda now: now[2] > zoom * 1.2))[2] > zoom
 
 
 @requirement("C51", "C52")

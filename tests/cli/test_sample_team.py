@@ -98,8 +98,11 @@ async def test_a_damaged_list_of_teams_stops_no_server(state: Path) -> None:
     port = free_port()
     async with up(state, port) as process, client(port) as api:
         await process.says(LISTENS)
-        await eventually(lambda: api.get("/ready"), lambda ready: ready["status"] == "ready", PROCESS_START_SECONDS)
+        ready = await eventually(
+            lambda: api.get("/ready"), lambda found: found["status"] == "ready", PROCESS_START_SECONDS
+        )
         await process.says("cannot be read")
+        assert ready["status"] == "ready"
         await end(process)
 
 
