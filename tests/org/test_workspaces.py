@@ -399,7 +399,8 @@ async def test_a_removed_seats_token_opens_no_route_that_names_no_workspace(serv
     begun = await gone.api.post(f"/workspaces/{gone.id}/delegate", {"target_id": peer.id, "task": "count"})
     thread = await gone.api.post(f"/workspaces/{gone.id}/threads", {"base_instructions": "Be brief."})
     await remove(server.admin, gone)
-    ids = {"delegation_id": begun["delegation_id"], "thread_id": thread["thread_id"]}
+    org_id = server.server.registry.orgs()[0].id
+    ids = {"delegation_id": begun["delegation_id"], "thread_id": thread["thread_id"], "org_id": org_id}
 
     open_to_it = [each for each in server.server.routes.routes if WORKSPACE in each.access.kinds]
     calls = [

@@ -40,4 +40,5 @@ def state_dir_option(settings: Settings) -> str:
 
 
 def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    """Return whether a path is a program that this user may start; `Path.is_file` raises in a folder of others."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
