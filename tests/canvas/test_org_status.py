@@ -102,3 +102,12 @@ async def test_an_open_agent_tells_its_standing_by_shape_and_word_on_a_phone_too
         panel = page.get_by_role("complementary", name=name)
         await expect(panel.get_by_role("banner").or_(panel.locator("header"))).to_contain_text(word)
         assert await panel.locator("header svg[viewBox='0 0 12 12']").is_visible()
+
+
+@requirement("C12")
+async def test_a_long_role_leaves_the_standing_of_an_open_agent_whole(desk: Desk) -> None:
+    await desk.stage.add("Talker", "Lead", role="Answers all questions of the whole company, however long they are")
+    page = await desk.open(path=f"/app/org?focus={desk.stage.seats['Talker'].id}&panel=chat")
+    word = page.get_by_role("complementary", name="Talker").locator("header").get_by_text("Online", exact=True)
+    await expect(word).to_be_visible()
+    assert await word.evaluate("(element) => element.scrollWidth <= element.clientWidth")
