@@ -62,7 +62,7 @@ test("a smaller card shows less: name and status, the name, at last the glyph", 
   expect([1, 0.7, 0.5, 0.3].map(cardDetail)).toEqual(["full", "short", "name", "glyph"]);
 });
 
-test("zooms of a gesture are told apart in steps", () => {
+test("a gesture changes the painted zoom in steps", () => {
   fc.assert(
     fc.property(zooms, (zoom) => {
       const stepped = steppedZoom(zoom);

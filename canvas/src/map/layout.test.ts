@@ -8,7 +8,7 @@ import { isTitled } from "./detail";
 import { layOut, OUTSIDE, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NONE_COLLAPSED: ReadonlySet<string> = new Set();
 
 function seat(id: string, parentId: string | null, turn = 0): OrgNode {
   return { id, parentId, name: `agent ${id}`, createdAt: String(turn).padStart(9, "0") };
@@ -51,7 +51,7 @@ test("boxes are a gutter apart, and children are inside the frame of their team 
   fc.assert(
     fc.property(parents, (all) => {
       const tree = buildTree(organisation(all));
-      const layout = layOut(tree, NOBODY, null);
+      const layout = layOut(tree, NONE_COLLAPSED, null);
       expect(layout.cards.size).toBe(all.length);
       expectSound(tree, layout);
     }),
@@ -64,7 +64,7 @@ test("that holds through any coming, going and folding, starting from what was t
   fc.assert(
     fc.property(parents, fc.array(step, { maxLength: 25 }), (all, steps) => {
       const nodes = organisation(all);
-      let folded: ReadonlySet<string> = NOBODY;
+      let folded: ReadonlySet<string> = NONE_COLLAPSED;
       let layout = layOut(buildTree(nodes), folded, null);
       steps.forEach(({ parent, remove, fold, kind }, turn) => {
         const ids = [...nodes.keys()];
@@ -86,7 +86,7 @@ test("the same organisation is laid out the same, in whatever order it was learn
     fc.property(parents, (all) => {
       const nodes = organisation(all);
       const shuffled = new Map([...nodes].reverse());
-      const [one, other] = [layOut(buildTree(nodes), NOBODY, null), layOut(buildTree(shuffled), NOBODY, null)];
+      const [one, other] = [layOut(buildTree(nodes), NONE_COLLAPSED, null), layOut(buildTree(shuffled), NONE_COLLAPSED, null)];
       expect(one.cards).toEqual(other.cards);
       expect(one.frames).toEqual(other.frames);
     }),
@@ -96,8 +96,8 @@ test("the same organisation is laid out the same, in whatever order it was learn
 
 test("a changed name moves nothing", () => {
   const nodes = organisation([-1, 0, 0, 1, 1, 2]);
-  const before = layOut(buildTree(nodes), NOBODY, null);
-  const after = layOut(buildTree(new Map([...nodes].map(([id, each]) => [id, { ...each, name: `${each.name}!` }]))), NOBODY, before);
+  const before = layOut(buildTree(nodes), NONE_COLLAPSED, null);
+  const after = layOut(buildTree(new Map([...nodes].map(([id, each]) => [id, { ...each, name: `${each.name}!` }]))), NONE_COLLAPSED, before);
   expect(after.cards).toEqual(before.cards);
 });
 
@@ -108,17 +108,17 @@ test("an agent that comes or goes leaves its team in its place, and pushes other
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 15 }), fc.integer({ min: 1, max: 12 }), (parent, count) => {
       const nodes = new Map(COMPANY);
-      let layout = layOut(buildTree(nodes), NOBODY, null);
+      let layout = layOut(buildTree(nodes), NONE_COLLAPSED, null);
       for (let turn = 0; turn < count; turn += 1) {
         const before = layout;
         nodes.set(`new${turn}`, seat(`new${turn}`, `n${parent}`, 100 + turn));
         const tree = buildTree(nodes);
-        layout = layOut(tree, NOBODY, before);
+        layout = layOut(tree, NONE_COLLAPSED, before);
         expectPushedAtMost(tree, before, layout, `n${parent}`);
       }
       const before = layout;
       nodes.delete("new0");
-      const after = layOut(buildTree(nodes), NOBODY, before);
+      const after = layOut(buildTree(nodes), NONE_COLLAPSED, before);
       for (const [id, card] of after.cards) if (id !== `n${parent}` || after.frames.has(id)) expect(card, id).toEqual(before.cards.get(id));
     }),
     { numRuns: 40 },
@@ -145,12 +145,12 @@ test("one move pushes the neighbours aside, and from the layout before it everyt
   fc.assert(
     fc.property(parents, fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 60 }), (all, from, to) => {
       const nodes = organisation(all);
-      const before = layOut(buildTree(nodes), NOBODY, null);
+      const before = layOut(buildTree(nodes), NONE_COLLAPSED, null);
       const [moved, target] = [nodes.get(`n${from % all.length}`), `n${to % all.length}`];
       if (moved === undefined) throw new Error("no agent");
       const tree = buildTree(new Map(nodes).set(moved.id, { ...moved, parentId: target }));
-      expectSound(tree, layOut(tree, NOBODY, before));
-      const back = layOut(buildTree(nodes), NOBODY, before);
+      expectSound(tree, layOut(tree, NONE_COLLAPSED, before));
+      const back = layOut(buildTree(nodes), NONE_COLLAPSED, before);
       expect(back.cards).toEqual(before.cards);
       expect(back.frames).toEqual(before.frames);
     }),
@@ -160,19 +160,19 @@ test("one move pushes the neighbours aside, and from the layout before it everyt
 
 test("an agent that gets a first report among thousands is laid out at once", () => {
   const nodes = organisation(Array.from({ length: 5_000 }, () => -1));
-  const before = layOut(buildTree(nodes), NOBODY, null);
+  const before = layOut(buildTree(nodes), NONE_COLLAPSED, null);
   const grown = buildTree(new Map(nodes).set("new", seat("new", "n0", 9_000)));
   const start = performance.now();
-  const after = layOut(grown, NOBODY, before);
+  const after = layOut(grown, NONE_COLLAPSED, before);
   expect(performance.now() - start).toBeLessThan(1_500); // finds quadratic cost
   expect(after.frames.size).toBe(1);
 });
 
 test("a large organisation is laid out at once", () => {
   const large = buildTree(organisation(Array.from({ length: 10_000 }, (_, at) => (at === 0 ? -1 : Math.floor((at - 1) / 6)))));
-  layOut(large, NOBODY, null);
+  layOut(large, NONE_COLLAPSED, null);
   const start = performance.now();
-  const layout = layOut(large, NOBODY, null);
+  const layout = layOut(large, NONE_COLLAPSED, null);
   // The budget is 150 ms on an idle machine; this bound only finds quadratic cost.
   expect(performance.now() - start).toBeLessThan(1_500);
   expect(layout.cards.size).toBe(10_000);
@@ -190,7 +190,7 @@ test.each([
   ["100 teams of 100", departments(100, 100)],
   ["10,000 in teams of 6", branching(10_000, 6)],
 ])("with %s in view, the names of the two outermost levels can be read, and gutters can be used", (_, parents) => {
-  const layout = layOut(buildTree(organisation(parents)), NOBODY, null);
+  const layout = layOut(buildTree(organisation(parents)), NONE_COLLAPSED, null);
   const { zoom } = fit(layout, WINDOW);
   const outer = [...layout.frames.values()].filter(({ depth }) => depth <= 1);
   expect(outer.length).toBeGreaterThan(2);
@@ -200,10 +200,10 @@ test.each([
 });
 
 test("a frame whose organisation grows fourfold gets a larger title and wider gutters, and until then keeps its own", () => {
-  const before = layOut(buildTree(organisation(departments(10, 10))), NOBODY, null);
-  const more = layOut(buildTree(organisation(departments(10, 15))), NOBODY, before);
+  const before = layOut(buildTree(organisation(departments(10, 10))), NONE_COLLAPSED, null);
+  const more = layOut(buildTree(organisation(departments(10, 15))), NONE_COLLAPSED, before);
   expect(more.spacings.get("n0")).toEqual(before.spacings.get("n0"));
-  const many = layOut(buildTree(organisation(departments(10, 150))), NOBODY, more);
+  const many = layOut(buildTree(organisation(departments(10, 150))), NONE_COLLAPSED, more);
   expect(many.spacings.get("n0")?.gap).toBeGreaterThan(2 * (before.spacings.get("n0")?.gap ?? 0));
   expectSound(buildTree(organisation(departments(10, 150))), many);
 });

@@ -45,7 +45,7 @@ async function updated(newest: readonly string[]): Promise<boolean> {
   return told;
 }
 
-test("a page whose script is not among the newest files is told so, and another one is not", async () => {
+test("a page whose script is not among the newest files is reported as outdated, and another one is not", async () => {
   expect(await updated(["http://localhost/app/assets/index-new.js"])).toBe(true);
   expect(await updated(["http://localhost/app/assets/index-old.js"])).toBe(false);
 });

@@ -82,7 +82,7 @@ test("a limited agent is shown as limited while it is there, and waits for a per
   expect(shownStatus({ ...limited, status: "online" }, FOR_BACKEND)).toBe("limited");
 });
 
-test("an agent with an approval to come does not work, whatever it said last; only what is worse is told before it", () => {
+test("an agent with an approval to come does not work, whatever it said last; only a worse status takes precedence", () => {
   const busy = { status: "online", active_tasks: 1, current_task: "deploying", limited_until: null };
   expect(shownStatus(busy, FOR_PERSON)).toBe("waiting");
   expect(shownStatus(busy, FOR_LEAD)).toBe("peer");

@@ -54,7 +54,7 @@ test("an answer asks for them only if its message is in them", () => {
 const WAITING = { workspace_id: "w1", workspace_name: "Ops", status: "paused", waiting: 3, more: false, since: "2026-03-01T09:00:00Z" };
 const waiting = unclaimedOf(WAITING) as UnclaimedMessages;
 
-test("mail that nobody takes is one problem for each agent", () => {
+test("unread mail is one problem for each agent", () => {
   const stuck = { ...NO_PROBLEMS, unclaimed: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
   expect(countProblems(stuck)).toBe(2);
   expect(unclaimedOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });

@@ -12,7 +12,7 @@ function suggested(text: string): string[] {
   return completionsAt(text.replace("¦", ""), caret)?.options.map(({ insert }) => insert) ?? [];
 }
 
-test("tags, keywords, texts and unknown names are told apart, line by line", () => {
+test("tags, keywords, texts and unknown names are distinguished, line by line", () => {
   expect(read('Reply with {{ reply_tool }}.\n{% if kind == "peer" %}')).toEqual([
     "[Reply with ]output[{{]output[ ]output[reply_tool]output[ ]output[}}][.]",
     'statement[{%]statement[ ]statement.keyword[if]statement[ ]statement[kind]statement[ == ]statement.string["peer"]statement[ ]statement[%}]',
