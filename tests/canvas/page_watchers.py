@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from testing.waits import bounded
+from testing.waits import bounded, eventually
 
 # Presses a button that may be gone before a person could.
 PRESS_IF_THERE = "words => [...document.querySelectorAll('button')].find(each => each.textContent === words)?.click()"
@@ -96,3 +96,12 @@ async def story(page: Page) -> str:
     Without the map, where each page keeps its own place, and without what was announced on it."""
     whole = await page.locator("body").aria_snapshot()
     return f"{await page.title()}\n{_ANNOUNCED.sub('', _MAP.sub('', whole))}"
+
+
+async def expect_same_story(page: Page, *others: Page) -> None:
+    """Wait until all pages tell the same. Parts of a page load after it is live, so that each needs its time."""
+
+    async def look() -> list[str]:
+        return [await story(each) for each in (page, *others)]
+
+    await eventually(look, lambda stories: len(set(stories)) == 1)

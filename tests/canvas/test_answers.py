@@ -13,7 +13,7 @@ from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
 from tests.canvas.message_actions import ask, decline, hurry, mutter, obligation, offer, take
-from tests.canvas.page_watchers import is_marked, mark, story
+from tests.canvas.page_watchers import expect_same_story, is_marked, mark
 from tests.requirements import requirement
 
 DRAFT = "It is done: `make check` is green, <b>all</b> of it."
@@ -166,11 +166,11 @@ async def test_what_became_of_answers_while_the_channel_was_cut_is_as_on_a_fresh
     await expect(draft_of(page, "Reader")).to_contain_text("I am")
     fresh = await desk.tab(context, chat_path(stage, "Reader"))
     await expect(draft_of(fresh, "Reader")).to_contain_text("I am")
-    assert await story(page) == await story(fresh)
+    await expect_same_story(page, fresh)
     for each in (page, fresh):
         await each.get_by_role("link", name="Problems").click()
         await expect(owing(each)).to_have_count(2)
-    assert await story(page) == await story(fresh)
+    await expect_same_story(page, fresh)
     assert await is_marked(page)
 
 

@@ -25,7 +25,7 @@ from tests.canvas.delegation_actions import (
 )
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
-from tests.canvas.page_watchers import note_touches, story, touches, when_seen
+from tests.canvas.page_watchers import expect_same_story, note_touches, touches, when_seen
 from tests.requirements import requirement
 
 # From the first event until a person sees the words; the best of three, for the machine may do other things too.
@@ -146,7 +146,7 @@ async def test_two_browsers_tell_the_same_of_work_at_every_step(desk: Desk, begi
     await all_say("Working")
     await answer_work(stage, "Engineering", "It is drawn.")
     await all_say("It is drawn.")
-    assert await story(pages[0]) == await story(pages[1])
+    await expect_same_story(*pages)
 
 
 @requirement("C22")

@@ -14,7 +14,7 @@ from testing.waits import IN_PROCESS_SECONDS
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
-from tests.canvas.page_watchers import PRESS_IF_THERE, is_marked, mark, note_touches, story, touches
+from tests.canvas.page_watchers import PRESS_IF_THERE, expect_same_story, is_marked, mark, note_touches, touches
 from tests.requirements import requirement
 
 RESUMED_MS = 5_000
@@ -95,7 +95,7 @@ async def test_after_a_cut_the_organisation_looks_as_on_a_fresh_page(desk: Desk,
     await expect(tree.get_by_role("treeitem", name="Night shift")).to_have_count(0)
     fresh = await desk.tab(page.context, "/app/org")
     await expect(fresh.get_by_role("treeitem", name=newcomer.name)).to_be_visible()
-    assert await story(page) == await story(fresh)
+    await expect_same_story(page, fresh)
     assert await is_marked(page)
 
 

@@ -11,7 +11,7 @@ from testing.canvas.page_user import Desk
 from testing.waits import eventually
 from tests.canvas.chat import Chat
 from tests.canvas.expectations import expect
-from tests.canvas.page_watchers import story, words
+from tests.canvas.page_watchers import expect_same_story, words
 from tests.requirements import requirement
 
 TURNS = 20
@@ -127,4 +127,4 @@ async def test_two_tabs_show_the_same_after_each_of_twenty_random_commands(desk:
     fresh = await desk.tab(one.context, path)
     await expect(fresh.get_by_role("banner")).to_contain_text("Live")
     await Chat(fresh, "Lead").shows(*await Chat(one, "Lead").texts())
-    assert await story(one) == await story(tabs[1]) == await story(fresh)
+    await expect_same_story(one, tabs[1], fresh)

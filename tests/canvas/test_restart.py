@@ -19,7 +19,7 @@ from testing.running_server import ADMIN_TOKEN, Running
 from testing.waits import PROCESS_START_SECONDS, bounded
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
-from tests.canvas.page_watchers import is_marked, mark, story
+from tests.canvas.page_watchers import expect_same_story, is_marked, mark
 from tests.requirements import requirement
 
 # What a browser says by itself while nobody listens.
@@ -189,4 +189,4 @@ async def test_after_a_restore_from_a_backup_the_page_shows_what_a_fresh_one_sho
         fresh = await desk.tab(page.context, chat_path(desk.stage, "Lead"))
         await Chat(fresh, "Lead").shows("said in the new life")
         await expect(fresh.get_by_role("banner")).to_contain_text("Live")
-        assert await story(page) == await story(fresh)
+        await expect_same_story(page, fresh)

@@ -97,7 +97,7 @@ class HttpListener:
         return server
 
     async def _wait_for_connections(self) -> None:
-        """Wait for requests in progress, for at most `grace_seconds`, then cancel them."""
+        """Wait for requests in progress, for at most `grace_seconds`, then cancel them and abort their connections."""
         waits = [asyncio.ensure_future(each) for each in (self._registry.wait_until_empty(), self._force_stop.wait())]
         done, _ = await asyncio.wait(waits, timeout=self.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
         for each in waits:
@@ -107,6 +107,7 @@ class HttpListener:
             _log.error("%d requests were not answered in %g s and are cancelled", late, self.grace_seconds)
         for task in list(self._registry.tasks):
             task.cancel()
+        self._registry.connections.abort_all()
 
 
 def listen_error(host: str, port: int, error: OSError) -> BadSettings:

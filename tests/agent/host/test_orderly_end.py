@@ -31,7 +31,11 @@ class HeldLink:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
-        await asyncio.gather(self._requests(reader, to_server), self._answers(from_server, writer))
+        try:
+            await asyncio.gather(self._requests(reader, to_server), self._answers(from_server, writer))
+        finally:
+            to_server.close()
+            writer.close()
 
     async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

@@ -104,6 +104,10 @@ class Connection(asyncio.Protocol, Generic[R]):
         if not self._queue:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Close the connection at once, without its response."""
+        self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
         """Parse received bytes."""
         if self._upgrading:

@@ -44,6 +44,11 @@ class OpenConnections(NotifyingSet):
         for each in list(self):
             each.shutdown()
 
+    def abort_all(self) -> None:
+        """Abort the connections that are still open."""
+        for each in list(self):
+            each.abort()
+
     def _shut_down(self, member: Any) -> None:
         if member in self:
             member.shutdown()

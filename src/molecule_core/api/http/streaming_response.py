@@ -99,3 +99,7 @@ class StreamingResponse(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Do nothing: a started response may finish within the server's shutdown time."""
+
+    def abort(self) -> None:
+        """Close the connection at once, without the rest of the response."""
+        self._transport.abort()
