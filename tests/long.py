@@ -1,6 +1,6 @@
 """Chooses the tests of a run by what they show for the time that they take.
 
-usual              each package on both engines, the page in a browser, the agents' side and the command line
+usual              each package on both engines, the main use of each view in a browser, the agents' side, the commands
 `--all`            also the long tests, as `.ci/run` does: proofs at a tenth, whole companies, real hosts. Single ones
                    are marked with `@pytest.mark.long`; whole folders and files are listed here
 `--exhaustive`     also each variation (`@pytest.mark.exhaustive`), and on PostgreSQL all that runs on SQLite
@@ -18,6 +18,36 @@ _LONG = (
     "canvas/test_access_axe.py",
     "canvas/test_access_reach.py",
     "canvas/test_labels_fit.py",
+    # The page without its server, in several tabs, by keys alone, and details of views whose main use is in another file.
+    "canvas/test_approval_ladder.py",
+    "canvas/test_chat_groups.py",
+    "canvas/test_conversation_offline.py",
+    "canvas/test_conversation_scroll.py",
+    "canvas/test_conversation_time.py",
+    "canvas/test_dialogs.py",
+    "canvas/test_first_minutes.py",
+    "canvas/test_installed_page.py",
+    "canvas/test_keyboard_journeys.py",
+    "canvas/test_keyboard_layers.py",
+    "canvas/test_live_cut.py",
+    "canvas/test_live_tabs.py",
+    "canvas/test_map.py",
+    "canvas/test_org_layout.py",
+    "canvas/test_org_status.py",
+    "canvas/test_readable_texts.py",
+    "canvas/test_restart.py",
+    "canvas/test_safety_texts.py",
+    "canvas/test_several_orgs.py",
+    "canvas/test_template_editor.py",
+    "canvas/test_unread.py",
+    "canvas/test_workspace_changes.py",
+    # Killed processes, other users of the machine, hostile files, slow clients.
+    "agent/bridges/test_faulty_acp.py",
+    "api/http/test_slow_and_large.py",
+    "approvals/test_kills.py",
+    "cli/test_connect_hostile_files.py",
+    "cli/test_other_users.py",
+    "threads/test_kills.py",
     # The demo's company of processes, whose agents take their time.
     "system/demo/test_company.py",
     "system/demo/test_lead.py",
