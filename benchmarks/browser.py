@@ -1,7 +1,9 @@
 """A real Chromium that paints in software, and a person who is logged in there."""
 
 import asyncio
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -63,11 +65,13 @@ def chromium() -> Iterator[Chromium]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                process_group=0,
             )
         try:
             yield Chromium(process.pid, _address(process, said))
         finally:
-            process.terminate()
+            # The whole group: the program may be a shell script that starts the browser.
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait(STOP_SECONDS)
 
 

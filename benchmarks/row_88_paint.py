@@ -13,6 +13,7 @@ behind the next frame. An interaction is what browsers count for INP: from a key
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ _SECONDS, _QUICK_SECONDS = 6.0, 3.0
 _CALM_KEYS = 60
 _KEY_EVERY_SECONDS = 0.08
 _SHORTEST_MS = 16.0
+_JUMP = re.compile(r"^(Jump to latest|\d+ new)$")
 _PROBE = Path(__file__).with_name("probe.js")
 _MAP_KEYS = ("ArrowRight", "ArrowDown", "+", "ArrowLeft", "-", "ArrowUp")
 _LIST_KEYS = ("ArrowDown", "ArrowDown", "ArrowUp")
@@ -106,6 +108,11 @@ async def _round(browser: Chromium, person: Person, agents: Agents, seat: Seat, 
     page = await context.new_page()
     await page.goto(f"{person.url}/chat/{seat.id}")
     field = page.get_by_role("textbox", name="Message to Agent 0")
+    await field.wait_for()
+    # A chat with unread messages opens at the first of them; new ones are painted where the end is followed.
+    jump = page.get_by_role("button", name=_JUMP)
+    if await jump.count():
+        await jump.click()
     await _until_shown(page, await agents.say(0))
     await field.focus()
     await _press(page, ["a"] * _CALM_KEYS)
