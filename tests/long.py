@@ -18,7 +18,7 @@ _LONG = (
     "canvas/test_access_axe.py",
     "canvas/test_access_reach.py",
     "canvas/test_labels_fit.py",
-    # The page without its server, in several tabs, by keys alone, and details of views whose main use is in another file.
+    # The page without its server, in several tabs, by keys alone; details of views whose main use is in another file.
     "canvas/test_approval_ladder.py",
     "canvas/test_chat_groups.py",
     "canvas/test_conversation_offline.py",
@@ -41,10 +41,12 @@ _LONG = (
     "canvas/test_template_editor.py",
     "canvas/test_unread.py",
     "canvas/test_workspace_changes.py",
-    # Killed processes, other users of the machine, hostile files, slow clients.
+    # Killed processes, other users of the machine, hostile files, slow clients, refused tokens, programs of others.
     "agent/bridges/test_faulty_acp.py",
+    "agent/engines/test_agent_credentials.py",
     "api/http/test_slow_and_large.py",
     "approvals/test_kills.py",
+    "cli/test_connect_agents.py",
     "cli/test_connect_hostile_files.py",
     "cli/test_other_users.py",
     "threads/test_kills.py",
@@ -95,6 +97,9 @@ _ON_SQLITE_ALONE = ("agent", "api/http", "cli", "client", "tools")
 # each file and every sixth (with `--all` every third) after it, each in its first variation: a test costs three times
 # as much there as on SQLite.
 _USUAL_POSTGRES_EACH, _LONG_POSTGRES_EACH = 6, 3
+# Of the tests in a browser, which take two seconds each, a usual run makes the first of each file and every third after
+# it, each in its first variation. All of a file run with `--all FILE`.
+_USUAL_BROWSER_EACH = 3
 
 
 def missing_paths() -> list[str]:
@@ -105,7 +110,7 @@ def missing_paths() -> list[str]:
 def usual_items(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests of a usual run."""
     chosen = [each for each in items if not (_is_long(each) or _is_exhaustive(each))]
-    return _without_repetitions(chosen, _USUAL_POSTGRES_EACH)
+    return _without_repetitions(_with_few_in_a_browser(chosen), _USUAL_POSTGRES_EACH)
 
 
 def long_items(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -131,20 +136,39 @@ def _is_long_file(path: Path) -> bool:
     return any(path.is_relative_to(_TESTS / each) for each in _LONG)
 
 
+def _with_few_in_a_browser(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests, of those in a browser each n-th function of a file."""
+    left_out = {
+        each
+        for functions in _variations([item for item in items if "chromium" in getattr(item, "fixturenames", ())])
+        for number, same in enumerate(functions)
+        for each in same[0 if number % _USUAL_BROWSER_EACH else 1 :]
+    }
+    return [each for each in items if each not in left_out]
+
+
+def _variations(items: list[pytest.Item]) -> list[list[list[pytest.Item]]]:
+    """Return for each file its functions in order, each as its variations."""
+    files: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for each in items:
+        files.setdefault(each.path, {}).setdefault(_function(each), []).append(each)
+    return [list(functions.values()) for functions in files.values()]
+
+
 def _without_repetitions(items: list[pytest.Item], postgres_each: int) -> list[pytest.Item]:
     """Return the tests without what repeats on PostgreSQL what SQLite shows, but for each n-th function of a file."""
     on_both = {_function(each) for each in items if _runs_on(each, "sqlite")}
-    variations: dict[Path, dict[str, list[pytest.Item]]] = {}
-    for each in items:
-        if _runs_on(each, "postgres") and _function(each) in on_both and not each.path.is_relative_to(_TESTS / "store"):
-            variations.setdefault(each.path, {}).setdefault(_function(each), []).append(each)
     repeated = {
         each
-        for path, functions in variations.items()
-        for number, same in enumerate(functions.values())
-        for each in same[0 if number % postgres_each or _is_on_sqlite_alone(path) else 1 :]
+        for functions in _variations([item for item in items if _is_repetition(item, on_both)])
+        for number, same in enumerate(functions)
+        for each in same[0 if number % postgres_each or _is_on_sqlite_alone(same[0].path) else 1 :]
     }
     return [each for each in items if each not in repeated]
+
+
+def _is_repetition(item: pytest.Item, on_both: set[str]) -> bool:
+    return _runs_on(item, "postgres") and _function(item) in on_both and not item.path.is_relative_to(_TESTS / "store")
 
 
 def _is_on_sqlite_alone(path: Path) -> bool:

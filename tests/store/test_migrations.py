@@ -33,7 +33,11 @@ from tests.store.instrumented_store import bench_on, numbered, write
 from tests.store.test_copies import found, memory
 
 COUNT = 300
-versions = pytest.mark.parametrize("version", RELEASED)
+# A usual run brings the oldest and the newest release forward.
+versions = pytest.mark.parametrize(
+    "version",
+    [pytest.param(each, marks=pytest.mark.long if min(RELEASED) < each < max(RELEASED) else ()) for each in RELEASED],
+)
 
 
 async def opened(engine: Engine, place: str) -> str:
