@@ -133,8 +133,9 @@ def headers_of(message: Any, session: str | None = None, **more: str) -> dict[st
     version = envelope.get("io.modelcontextprotocol/protocolVersion")
     if version is not None:
         found |= {"MCP-Protocol-Version": version, "Mcp-Method": message["method"]}
-        if "name" in message["params"]:
-            found["Mcp-Name"] = message["params"]["name"]
+        named = next((each for each in ("name", "uri", "taskId") if each in message["params"]), None)
+        if named is not None:
+            found["Mcp-Name"] = message["params"][named]
     if session is not None:
         found["Mcp-Session-Id"] = session
     return {**found, **{name.replace("_", "-"): value for name, value in more.items()}}

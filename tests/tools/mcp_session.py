@@ -15,8 +15,9 @@ from molecule_core.tools.mcp_dispatcher import (
     SessionMode,
     ToolResult,
 )
+from molecule_core.tools.mcp_features import Changes
 from molecule_core.tools.registry import TOOLS
-from molecule_core.tools.spec import ToolSpec
+from molecule_core.tools.spec import ToolError, ToolSpec
 from testing.waits import IN_PROCESS_SECONDS
 
 Act = Callable[[ToolSpec, Struct, CallContext], Awaitable[ToolResult]]
@@ -108,3 +109,13 @@ class Talk:
 def stateless(version: str = "2026-07-28") -> dict[str, Any]:
     """The `_meta` of a request of the second era."""
     return {VERSION_KEY: version, CAPABILITIES_KEY: {}}
+
+
+async def no_download(path: str, write: Callable[[bytes], object]) -> str:
+    """A workspace that has no files."""
+    raise ToolError("file not found", "not_found")
+
+
+async def no_changes() -> Changes:
+    """A workspace in which nothing changes after the beginning."""
+    yield frozenset()

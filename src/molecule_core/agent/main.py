@@ -21,6 +21,7 @@ from molecule_core.agent.host.stdio import Stdio
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.logs import configure_logging, register_secret
 from molecule_core.tools.mcp_dispatcher import McpClientSession, SessionMode
+from molecule_core.tools.mcp_subscriptions import server_features
 
 _log = logging.getLogger("molecule.agent")
 EXIT_REFUSED, EXIT_BAD_CONFIGURATION = 3, 2
@@ -70,6 +71,7 @@ class McpProcess:
             on_notification=self._handle_notification,
             on_fault=_log_fault,
             max_calls=self._config.settings.calls,
+            extra=server_features(host.caller_workspaces, host, host.runtime, self._clock),
         )
         host.client = lambda: session.client
         runtime_task = asyncio.create_task(self._run_runtime(stdio, host, session))

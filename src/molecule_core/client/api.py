@@ -1,7 +1,7 @@
 """HTTP client of the public API: one server, at most one credential."""
 
 import codecs
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
@@ -172,7 +172,7 @@ class ApiClient:
             raise ApiError(response.status_code, _error_body(response))
         return _decode_body(response)
 
-    async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, path: str = "/events/stream", **query: Any) -> AsyncGenerator[dict[str, Any], None]:
         """Yield live frames, the greeting first, until the server ends the stream. Raises ApiError, NoAnswerError."""
         try:
             async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as response:

@@ -31,6 +31,7 @@ from molecule_core.api.instructions.templates import InstructionRoutes
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.live.routes import LiveRoutes
 from molecule_core.api.live.turns import LiveTurnRoutes
+from molecule_core.api.mcp.changes import JournalChanges
 from molecule_core.api.mcp.routes import McpRoutes
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost, TestExtensions
 from molecule_core.api.memory import MemoryRoutes
@@ -341,7 +342,14 @@ class Server:
         dependencies = McpDependencies(
             runtime.clock, runtime.ids, runtime.randomness, self.settings, self.version, self._test_extensions
         )
-        host = McpToolHost(self._call_internally, org, self._host_contexts, lambda: self.wakeups.closing, dependencies)
+        host = McpToolHost(
+            self._call_internally,
+            org,
+            self._host_contexts,
+            lambda: self.wakeups.closing,
+            JournalChanges(self.live_hub, org).follow,
+            dependencies,
+        )
         return McpRoutes(host, authenticator, org, self.live_hub, self.org_writer, dependencies)
 
     def _org_routes(self, authenticator: Authenticator) -> Iterator[Route]:

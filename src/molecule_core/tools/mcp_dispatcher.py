@@ -16,6 +16,14 @@ from msgspec import Struct
 
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.text import truncate_line
+from molecule_core.tools.mcp_features import (
+    FeatureMethod,
+    FeatureRequest,
+    McpFeature,
+    Notification,
+    TaskRunner,
+    WatchSet,
+)
 from molecule_core.tools.spec import ToolError, ToolSpec
 from molecule_core.wire.protocols import strict_json
 from molecule_core.wire.protocols.jsonrpc import (
@@ -46,6 +54,11 @@ MAX_CONCURRENT_CALLS = 32
 _MAX_OPEN_REQUESTS = 1000
 _MAX_JSON_DEPTH = 64
 _MAX_QUOTED_LENGTH = 100
+# Results of the stateless mode that say how long a client may keep them: not at all, since they are the caller's.
+_CACHEABLE_METHODS = (
+    *("server/discover", "tools/list", "prompts/list"),
+    *("resources/list", "resources/templates/list", "resources/read"),
+)
 
 MethodHandler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -95,11 +108,14 @@ class ToolHost(Protocol):
 
 
 class ExtraMethods(Struct, frozen=True):
-    """Methods of a session beside the tools."""
+    """Methods of a session beside the tools: those of features, and single ones of test servers, which replace them."""
 
     methods: Mapping[str, MethodHandler] = {}
     capabilities: dict[str, Any] = {}
-    """How the methods are announced to the client."""
+    """How the single methods are announced to the client."""
+    features: tuple[McpFeature, ...] = ()
+    tasks: TaskRunner | None = None
+    """One of the features, if there is one that runs calls as tasks."""
 
 
 class _RunningCall:
@@ -160,6 +176,7 @@ class McpClientSession:
         self._open_requests: dict[str | int, asyncio.Task[None]] = {}
         self._running_calls = 0
         self._closed = False
+        self.watches = WatchSet(self._send_notification)
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
@@ -243,12 +260,16 @@ class McpClientSession:
         for task in self._open_requests.values():
             task.cancel()
         await self.drain()
+        await self.watches.close()
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
     async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification to the client. Never raises."""
         await self._write({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    async def _send_notification(self, notification: Notification) -> None:
+        await self.notify(*notification)
 
     async def _write(self, message: JsonRpcMessage) -> None:
         """Send one message completely, even if the caller is cancelled meanwhile."""
@@ -265,7 +286,7 @@ class McpClientSession:
 
     async def _serve_request(self, id_: str | int, method: str, params: dict[str, Any]) -> None:
         try:
-            result = await self._dispatch(method, params)
+            result = await self._dispatch(id_, method, params)
         except RpcError as error:
             await self._write(error.to_response(id_))
         except asyncio.CancelledError:
@@ -280,25 +301,38 @@ class McpClientSession:
             if task is None or not task.cancelling():  # the tool may have suppressed the cancellation
                 await self._write({"jsonrpc": "2.0", "id": id_, "result": result})
 
-    async def _dispatch(self, method: str, params: dict[str, Any]) -> JsonRpcMessage:
+    async def _dispatch(self, id_: str | int, method: str, params: dict[str, Any]) -> JsonRpcMessage:
         meta = as_object(params.get("_meta"))
         if VERSION_KEY in meta and method != "initialize":
-            return await self._dispatch_stateless(method, params, meta)
+            return await self._dispatch_stateless(id_, method, params, meta)
         if method == "initialize":
             return await self._initialize(params)
         if method == "ping":
             return {}
-        return await self._dispatch_common(method, params, meta)
+        version = self.protocol_version or HANDSHAKE_VERSIONS[-1]
+        request = FeatureRequest(params, meta, id_, version, self.client_capabilities, self)
+        return await self._dispatch_common(method, request)
 
-    async def _dispatch_common(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
-        """Run a method that both modes have."""
+    async def _dispatch_common(self, method: str, request: FeatureRequest) -> JsonRpcMessage:
+        """Run a method that both modes may have."""
         if method == "tools/list":
-            return {"tools": [tool_listing(spec) for spec in self._host.tools()]}
+            return {"tools": [self._listing(spec, request.version) for spec in self._host.tools()]}
         if method == "tools/call":
-            return await self._call_tool(params, meta)
+            return await self._call_tool(request)
         if method in self._extra.methods:
-            return await self._extra.methods[method](params)
+            return await self._extra.methods[method](request.params)
+        feature_method = self._find_feature_method(method, request.version)
+        if feature_method is not None:
+            return await feature_method(request)
         raise RpcError(METHOD_NOT_FOUND, f"this server has no method {truncate_line(method, _MAX_QUOTED_LENGTH)!r}")
+
+    def _listing(self, spec: ToolSpec, version: str) -> JsonRpcMessage:
+        tasks = self._extra.tasks
+        return tool_listing(spec) | ({} if tasks is None else tasks.listing_members(spec, version))
+
+    def _find_feature_method(self, method: str, version: str) -> FeatureMethod | None:
+        found = (feature.methods(version).get(method) for feature in self._extra.features)
+        return next((each for each in found if each is not None), None)
 
     async def _initialize(self, params: dict[str, Any]) -> JsonRpcMessage:
         requested_version = params.get("protocolVersion")
@@ -309,19 +343,24 @@ class McpClientSession:
         self.client_capabilities = as_object(params.get("capabilities"))
         return {
             "protocolVersion": self.protocol_version,
-            "capabilities": self._capabilities(),
+            "capabilities": self._capabilities(self.protocol_version),
             "serverInfo": self._server_info(),
             "instructions": await self._host.load_instructions(),
         }
 
-    def _capabilities(self) -> dict[str, Any]:
+    def _capabilities(self, version: str) -> dict[str, Any]:
         experimental = dict(self._experimental(self.client)) if self._experimental is not None else {}
-        return {"tools": {}, **({"experimental": experimental} if experimental else {}), **self._extra.capabilities}
+        found: dict[str, Any] = {"tools": {}, **({"experimental": experimental} if experimental else {})}
+        for feature in self._extra.features:
+            found |= feature.capabilities(version)
+        return found | self._extra.capabilities
 
     def _server_info(self) -> dict[str, str]:
         return {"name": self._host.name, "version": self._host.version}
 
-    async def _dispatch_stateless(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
+    async def _dispatch_stateless(
+        self, id_: str | int, method: str, params: dict[str, Any], meta: dict[str, Any]
+    ) -> JsonRpcMessage:
         """Run a request of the stateless mode, which names its protocol version."""
         if self._mode is SessionMode.HANDSHAKE and method == "server/discover":
             raise RpcError(METHOD_NOT_FOUND, "this server requires the handshake. Send initialize first.")
@@ -335,18 +374,22 @@ class McpClientSession:
             payload = {"supported": list(versions), "requested": requested_version[:_MAX_QUOTED_LENGTH]}
             raise RpcError(UNSUPPORTED_VERSION, "this protocol version is not supported", payload)
         if method == "server/discover":
-            result: JsonRpcMessage = {"supportedVersions": list(versions), "capabilities": self._capabilities()}
+            capabilities = self._capabilities(requested_version)
+            result: JsonRpcMessage = {"supportedVersions": list(versions), "capabilities": capabilities}
             result["instructions"] = await self._host.load_instructions()
         else:
-            result = await self._dispatch_common(method, params, meta)
-        if method in ("server/discover", "tools/list"):
+            client_capabilities = as_object(meta[CAPABILITIES_KEY])
+            request = FeatureRequest(params, meta, id_, requested_version, client_capabilities, self)
+            result = await self._dispatch_common(method, request)
+        if method in _CACHEABLE_METHODS:
             result = {"ttlMs": 0, "cacheScope": "private", **result}
         result_meta = {**as_object(result.get("_meta")), SERVER_INFO_KEY: self._server_info()}
         return {"resultType": "complete", **result, "_meta": result_meta}
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
-    async def _call_tool(self, params: dict[str, Any], meta: dict[str, Any]) -> JsonRpcMessage:
+    async def _call_tool(self, request: FeatureRequest) -> JsonRpcMessage:
+        params, tasks = request.params, self._extra.tasks
         name = params.get("name")
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "name must be the name of a tool")
@@ -355,12 +398,20 @@ class McpClientSession:
                 f"{self._running_calls} calls are running, the limit for one session. Wait until one has ended, then "
                 "call again."
             )
-        context = _RunningCall(self, meta)
+        context = _RunningCall(self, request.meta)
         self._running_calls += 1
         try:
             spec = self._find_tool(name)
-            outcome = await self._host.call(spec, spec.parse_arguments(params.get("arguments")), context)
+            arguments = spec.parse_arguments(params.get("arguments"))
+            task = None if tasks is None else await tasks.begin(spec, arguments, request)
+            if task is not None:
+                return task
+            outcome = await self._host.call(spec, arguments, context)
+        except RpcError:
+            raise
         except ToolError as error:
+            if tasks is not None and tasks.is_wanted(request):  # a result would not be the task that was asked for
+                raise RpcError(INVALID_PARAMS, error.text, {"code": error.code}) from None
             return _error_result(error.text, error.code)
         except Exception as error:  # a failing tool must not end the agent's connection
             self._on_fault(error)
@@ -370,7 +421,7 @@ class McpClientSession:
         finally:
             self._running_calls -= 1
             context.ended = True
-        return _add_note(_success_result(outcome), spec, spec.unknown_note(params.get("arguments")))
+        return _add_note(call_result(outcome), spec, spec.unknown_note(params.get("arguments")))
 
     def _find_tool(self, name: str) -> ToolSpec:
         for spec in self._host.tools():
@@ -416,7 +467,8 @@ def tool_listing(spec: ToolSpec) -> JsonRpcMessage:
     return listing
 
 
-def _success_result(outcome: ToolResult) -> JsonRpcMessage:
+def call_result(outcome: ToolResult) -> JsonRpcMessage:
+    """Return the result of a tool's call."""
     text = outcome.text or msgspec.json.encode(outcome.structured).decode()
     content = outcome.content or [{"type": "text", "text": text}]
     return {"content": content, "structuredContent": outcome.structured, "isError": outcome.is_error}

@@ -25,6 +25,8 @@ from molecule_core.wire.schemas.live import EventEntity, EventFrame
 # 1 h is only an upper bound: a waiter is notified, or polls again where a wake-up may get lost
 # (`limits.look_again_seconds`).
 _MAX_WAIT_SECONDS = 3600.0
+# Nothing notifies this key: its waiters wait for the end of the server.
+_CLOSING_KEY = "feed closing"
 # 30 s: reports may be committed out of order, and clocks of processes differ.
 _REORDER_SECONDS = 30
 # Upper bound of the events of one commit, with a margin.
@@ -136,6 +138,15 @@ class Feed:
     def closing(self) -> bool:
         """Return whether the server is stopping."""
         return self._wakeups.closing
+
+    async def wait_closing(self) -> None:
+        """Wait until the server is stopping."""
+
+        async def poll() -> Poll[bool]:
+            return Poll(None)
+
+        while not self.closing:
+            await self._wakeups.wait_until(_CLOSING_KEY, poll, _MAX_WAIT_SECONDS)
 
     async def read_after(self, audience: Audience, seq: int, count: int, upto: int | None = None) -> EventPage:
         """Return at most `count` events after `seq`; for one workspace, none after `upto`."""

@@ -185,7 +185,7 @@ async def test_a_request_of_the_second_era_says_all_about_itself(line: Line, key
 
 
 async def test_statuses_of_the_second_era_tell_what_was_not_done(line: Line) -> None:
-    unknown = await line.post(stateless("resources/list"))
+    unknown = await line.post(stateless("logging/setLevel"))
     assert (unknown.status, unknown.json["error"]["code"]) == (404, -32601)
     batch = await line.post([stateless("tools/list")], MCP_Protocol_Version=STATELESS)
     assert (batch.status, batch.json["error"]["code"]) == (400, -32600)
@@ -198,7 +198,13 @@ async def test_statuses_of_the_second_era_tell_what_was_not_done(line: Line) -> 
 async def test_discovery_tells_versions_tools_and_the_convention(line: Line) -> None:
     found = (await line.post(stateless("server/discover"))).json["result"]
     assert found["supportedVersions"] == list(STATELESS_VERSIONS)
-    assert found["capabilities"] == {"tools": {}}  # and nothing that the product has not
+    assert found["capabilities"] == {  # and nothing that the product has not
+        "tools": {},
+        "prompts": {},
+        "completions": {},
+        "resources": {"subscribe": True},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    }
     assert "reply_to_workspace" in found["instructions"]
     await line.begin()
     assert (await line.post(rpc("server/discover"))).json["error"]["code"] == -32601

@@ -54,7 +54,7 @@ async def test_each_era_agrees_on_its_own_version_and_tells_the_convention(serve
         assert "reply_to_workspace" in (host.client.instructions or "")
         assert host.client.server_info is not None
         assert host.client.server_info.name == "molecule"
-        assert host.client.server_capabilities.resources is None
+        assert host.client.server_capabilities.logging is None
 
 
 @requirement("N1", "G9")

@@ -16,8 +16,10 @@ from molecule_core.common.version import VERSION
 from molecule_core.tools import docs
 from molecule_core.tools.host_context import render_host_contexts
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
+from molecule_core.tools.mcp_features import CallerWorkspace
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.spec import ToolSpec
+from molecule_core.wire.schemas.runtimes import Runtime
 
 
 class ToolWorker(Protocol):
@@ -25,6 +27,9 @@ class ToolWorker(Protocol):
 
     async def call(self, spec: ToolSpec, arguments: Struct, context: CallContext) -> ToolResult:
         """Run a tool. Raises ToolError."""
+
+    def caller_workspaces(self) -> tuple[CallerWorkspace, ...]:
+        """Return the workspaces of the agent."""
 
 
 class AgentHost:
@@ -78,6 +83,15 @@ class AgentHost:
         """Run a tool. Raises ToolError."""
         worker = await asyncio.shield(self._worker)
         return await worker.call(spec, arguments, context)
+
+    async def caller_workspaces(self) -> tuple[CallerWorkspace, ...]:
+        """Return the workspaces of the agent."""
+        worker = await asyncio.shield(self._worker)
+        return worker.caller_workspaces()
+
+    def runtime(self) -> Runtime:
+        """Return the program that the tools are named for."""
+        return runtime_of(self.client())
 
     def card(self) -> dict[str, Any]:
         """Return the agent's card from its environment, with the number of tools as a sign that it is connected."""

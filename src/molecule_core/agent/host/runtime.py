@@ -6,6 +6,7 @@ Called by `main` after the first response to the host, since it loads the HTTP c
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from molecule_core.agent.host.host_process import command_line
 from molecule_core.agent.host.opencode_session import OpencodeSession, find_command
 from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
 from molecule_core.agent.host.session_push import HostSession, SessionPush
+from molecule_core.agent.mailbox.changes import download_file, follow_changes
 from molecule_core.agent.mailbox.cursors import CursorFile
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.leader import LeaderLock
@@ -39,6 +41,7 @@ from molecule_core.client.host_socket import host_socket_path
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.tools.mcp_dispatcher import CallContext, ToolResult
+from molecule_core.tools.mcp_features import CallerWorkspace
 from molecule_core.tools.runners import (
     approval_tools,
     collaboration_tools,
@@ -254,6 +257,18 @@ class AgentRuntime:
             raise to_tool_error(error) from None
         except NoAnswerError as error:
             raise unreachable_error(error) from None
+
+    def caller_workspaces(self) -> tuple[CallerWorkspace, ...]:
+        """Return the workspaces of the agent."""
+        return tuple(
+            CallerWorkspace(
+                each.id,
+                self._inbox_tools.requester_for(each),
+                partial(download_file, each),
+                partial(follow_changes, each, self._clock, self._randomness),
+            )
+            for each in self.memberships
+        )
 
     async def _run_tool(
         self, spec: ToolSpec, route: RouteCall, arguments: Struct, context: CallContext

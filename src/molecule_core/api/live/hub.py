@@ -80,6 +80,10 @@ class LiveHub:
         self.on_credential_ended: Callable[[], None] = lambda: None
         """Called when a credential has ended or will end; the MCP endpoint closes its streams then."""
 
+    async def wait_closing(self) -> None:
+        """Wait until the server is stopping, for subscribers without a connection that it closes."""
+        await self._feed.wait_closing()
+
     def count_by_kind(self) -> Counter[str]:
         """Return the number of subscribers by kind of channel."""
         return Counter(each.transport.kind for channel in self._channels.values() for each in channel.subscribers())

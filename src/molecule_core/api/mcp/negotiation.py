@@ -40,7 +40,11 @@ _STATUS_OF_CODE = {
     **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, UNSUPPORTED_VERSION), 400),
     METHOD_NOT_FOUND: 404,
 }
-_NAME_PARAM_OF_METHOD = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAME_PARAM_OF_METHOD = {
+    **dict.fromkeys(("tools/call", "prompts/get"), "name"),
+    "resources/read": "uri",
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
 _BASE64_VALUE = re.compile(r"=\?base64\?(.*)\?=")
 
 

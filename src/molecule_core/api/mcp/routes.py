@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from molecule_core.api.auth import Authenticator
 from molecule_core.api.http.response import Response
@@ -37,8 +37,10 @@ from molecule_core.api.operations import McpMetrics
 from molecule_core.api.routing import WORKSPACE, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import CapacityExceeded, InvalidJson
 from molecule_core.org.reader import OrgReader
-from molecule_core.tools.mcp_dispatcher import STATELESS_VERSIONS, McpClientSession, SessionMode
+from molecule_core.tools.mcp_dispatcher import STATELESS_VERSIONS, ExtraMethods, McpClientSession, SessionMode
+from molecule_core.tools.mcp_subscriptions import server_features
 from molecule_core.wire.protocols.jsonrpc import INVALID_REQUEST
+from molecule_core.wire.schemas.runtimes import Runtime
 
 _log = logging.getLogger("molecule.mcp")
 _SESSION_MISSING = "the header Mcp-Session-Id is missing. Add it, or start a session with initialize."
@@ -83,6 +85,9 @@ class McpRoutes:
         self._presence = EndpointPresence(
             recorder, self.open_responses.workspace_ids, clock=dependencies.clock, limits=limits
         )
+        own_methods = server_features(host.caller_workspaces, host, lambda: Runtime.BARE, dependencies.clock)
+        test_methods = ExtraMethods() if self._extensions is None else self._extensions.extra
+        self._extra = structs.replace(test_methods, features=own_methods.features, tasks=own_methods.tasks)
         self._stateless_calls = Counter[str]()
         self._closing_tasks: set[asyncio.Task[None]] = set()
         live.on_credential_ended = self.open_responses.end_unauthorized
@@ -121,9 +126,8 @@ class McpRoutes:
         return self._new_dispatcher(session.send, SessionMode.HANDSHAKE)
 
     def _new_dispatcher(self, send: Callable[..., Any], mode: SessionMode) -> McpClientSession:
-        extra = None if self._extensions is None else self._extensions.extra
         maximum = self._limits.mcp_calls
-        return McpClientSession(self._host, send, mode=mode, on_fault=_log_fault, max_calls=maximum, extra=extra)
+        return McpClientSession(self._host, send, mode=mode, on_fault=_log_fault, max_calls=maximum, extra=self._extra)
 
     # -- POST, GET, DELETE ---------------------------------------------------------------------------------------------
 

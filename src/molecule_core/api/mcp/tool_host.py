@@ -5,12 +5,14 @@ Called by `tools/mcp_dispatcher.py`; calls `Application.call_internally` and the
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct, structs
 
+from molecule_core.access.model import Caller
 from molecule_core.api.application import InternalCall, InternalRequest
 from molecule_core.api.host_context import HostContextReader
 from molecule_core.api.http.response import StreamedBody
@@ -24,6 +26,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.tools.docs import server_instructions
 from molecule_core.tools.host_context import render_host_contexts
 from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
+from molecule_core.tools.mcp_features import CallerWorkspace, Changes
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.runners import (
     approval_tools,
@@ -68,6 +71,10 @@ class McpDependencies(NamedTuple):
     settings: Settings
     version: str
     extensions: TestExtensions | None
+
+
+FollowChanges = Callable[[Caller, str], Changes]
+"""Begins to follow the journal as a caller whose credential has this hash."""
 
 
 class ToolInvocation(NamedTuple):
@@ -193,9 +200,11 @@ class McpToolHost:
         org: OrgReader,
         contexts: HostContextReader,
         is_closing: Callable[[], bool],
+        follow_changes: FollowChanges,
         dependencies: McpDependencies,
     ) -> None:
         self.version = dependencies.version
+        self._follow_changes = follow_changes
         self.local_tools: Mapping[str, ToolHandler] = {
             "reply": self._answer_by_handle,
             "decline": self._decline_by_handle,
@@ -235,6 +244,16 @@ class McpToolHost:
     def tools(self) -> Sequence[ToolSpec]:
         """Return the tools in listing order."""
         return self._tools
+
+    async def caller_workspaces(self) -> tuple[CallerWorkspace, ...]:
+        """Return the workspace of the current MCP request."""
+        post_response = current_response()
+        if post_response is None:
+            raise LookupError("the method has no request")
+        requester = InProcessRequester(self._call_internally, post_response.request, self._is_closing)
+        transfer = InProcessTransfer(self._call_internally, post_response.request, "")
+        changes = partial(self._follow_changes, post_response.caller, post_response.credential)
+        return (CallerWorkspace(post_response.workspace_id, requester, transfer.download, changes),)
 
     async def call(self, spec: ToolSpec, arguments: Struct, calling: CallContext) -> ToolResult:
         """Run a tool as the caller of the current MCP request. Raises ToolError."""

@@ -224,6 +224,23 @@ async def request_approval(
     return _request_result(workspace_id, item, note)
 
 
+async def fetch_result(
+    requester: Requester, workspace_id: str, approval_id: str, *, clock: Clock, seconds: float = 0
+) -> dict[str, Any]:
+    """Return the result of `request_approval` for an approval that was requested before. Raises ToolError.
+
+    `seconds`: of one waiting request, if it is still open."""
+    item = await _fetch_approval(requester, workspace_id, approval_id)
+    if seconds and is_open(item):
+        item = await wait_for_change(requester, workspace_id, item, seconds, clock)
+    return _request_result(workspace_id, item, "")
+
+
+async def withdraw_approval(requester: Requester, workspace_id: str, approval_id: str) -> None:
+    """Withdraw a request of the workspace. Raises ToolError."""
+    await requester.call("POST", approval_path(workspace_id, approval_id, "withdraw"), body={})
+
+
 def _request_body(arguments: types.RequestApprovalArguments, thread_id: str) -> dict[str, Any]:
     payload: dict[str, Any] = {"action": arguments.action, "reason": arguments.reason, "source": "tool"}
     payload |= {"details": arguments.details} if arguments.details else {}

@@ -240,6 +240,25 @@ async def delegate_task(
     return _delegate_result(workspace_id, response, is_duplicate=first.idempotent_hit, warning=first.warning, note=note)
 
 
+async def fetch_delegation(requester: Requester, task_id: str) -> DelegationItem:
+    """Return a delegation. Raises ToolError."""
+    return (await _fetch_detail(requester, task_id)).delegation
+
+
+async def wait_for_result(
+    requester: Requester, workspace_id: str, task_id: str, seconds: int = LONG_POLL_SECONDS
+) -> dict[str, Any]:
+    """Return the result of `delegate_task` for a task that was delegated before, after one waiting request.
+
+    It has the answer also if that is in the inbox already: a task gives the same result each time. Raises ToolError."""
+    path = f"/workspaces/{_path_segment(workspace_id)}/delegations/{_path_segment(task_id)}/wait"
+    response = _convert_response(await requester.call("POST", path, body={"wait": seconds}), DelegateResponse)
+    if response.settled and not response.result:
+        answer = (await _fetch_detail(requester, task_id)).result
+        response = msgspec.structs.replace(response, result=answer or "")
+    return _delegate_result(workspace_id, response, is_duplicate=False, warning="", note="")
+
+
 async def delegate_task_async(
     requester: Requester, workspace_id: str, arguments: types.DelegateTaskAsyncArguments, key: str = ""
 ) -> dict[str, Any]:
@@ -288,6 +307,11 @@ async def _progress_text(requester: Requester, response: DelegateResponse) -> st
         item = (await _fetch_detail(requester, response.delegation_id)).delegation
     except ToolError:
         return _state_text(response.state, response.phase)
+    return progress_of(item)
+
+
+def progress_of(item: DelegationItem) -> str:
+    """Return the progress of a delegation as one line."""
     if item.progress is not None and item.progress.current_step:
         percent = "" if item.progress.percent is None else f" ({item.progress.percent} %)"
         return f"{item.progress.current_step}{percent}"
