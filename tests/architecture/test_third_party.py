@@ -37,7 +37,7 @@ MISPLACED = [
     ("agent/prompt/loader.py", "yaml", "only agent.prompt.safe_yaml may"),
     ("agent/prompt/home.py", "watchfiles", "only agent.prompt.file_watch may"),
     ("agent/main.py", "langchain_core", "only langchain may"),
-    ("agent/bridges/acp/driver.py", "acp", "only agent.bridges.acp.connection may"),
+    ("agent/bridges/acp/driver.py", "acp", "only agent.acp_library may"),
     ("agent/engines/models.py", "any_llm", "only agent.engines.any_llm_model may"),
     ("api/canvas.py", "opentelemetry", "only common.tracing may"),
     ("api/canvas.py", "starlette", "it has no row in the table of third parties"),

@@ -34,7 +34,7 @@ THIRD_PARTIES = {
     "watchfiles": Permission(("agent.prompt.file_watch",)),
     "langchain_core": Permission(("langchain",), lazily=True),
     "opentelemetry": Permission(("common.tracing",), lazily=True),
-    "acp": Permission(("agent.bridges.acp.connection",), lazily=True),
+    "acp": Permission(("agent.acp_library",), lazily=True),
     "any_llm": Permission(("agent.engines.any_llm_model",), lazily=True),
     "msgspec": Permission(ANYWHERE),
 }

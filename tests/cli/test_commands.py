@@ -161,6 +161,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "info": ["--workspace"],
         "reply": ["HANDLE", "[TEXT]", "--workspace", "--progress"],
         "decline": ["HANDLE", "[TEXT]", "--workspace"],
+        "acp": ["--workspace", "--token-file", "--wait", "--server"],
         "bridge": ["command"],
         "agent": ["run"],
         "agents": ["list", "start", "stop", "restart", "logs", "enrol", "remove"],

@@ -307,6 +307,25 @@ async def test_people_are_invited_added_and_removed(run: Run, state: Path, port:
     assert [gone[0][1], gone[1][1]] == ["withdrawn", "removed"]
 
 
+@requirement("O3")
+async def test_a_further_token_of_a_person_is_printed_or_written_to_a_private_file(
+    run: Run, state: Path, port: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "ada.token"
+    async with serving(state, port):
+        await run("people", "add", "Ada")
+        printed = await run("people", "token", "Ada")
+        written = await run("people", "token", "Ada", "--file", str(file))
+        token = file.read_text().strip()
+        again = await run("people", "token", "Ada", "--file", str(file))
+        unknown = await run("people", "token", "Ben")
+        worked = [await run("ls", MOLECULE_TOKEN=each) for each in (printed[1].rpartition(" ")[2], token)]
+    assert (written[0], token not in written[1], file.stat().st_mode & 0o777) == (0, True, 0o600)
+    assert worked == [(0, "no workspaces")] * 2
+    assert (again[0], "exists already" in again[1], file.read_text().strip()) == (2, True, token)
+    assert (unknown[0], "'Ben' does not exist" in unknown[1]) == (2, True)
+
+
 @requirement("O2", "P6")
 async def test_the_settings_in_force_are_shown_without_secrets(run: Run, state: Path, port: int) -> None:
     secret = "a-metrics-token-of-24-characters"

@@ -809,7 +809,7 @@ export interface ActivityRow {
  * The obligation to answer a person's message. `state`: open, answered, declined, answered_outside or overdue.
  * `reason`: why it was declined, or why the agent's work on an open message failed. `draft`: output of the agent
  * that it did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the
- * message.
+ * message. `answer_id`: the message that answered it, in a chat.
  */
 export interface ChatObligation {
   state: string;
@@ -819,6 +819,7 @@ export interface ChatObligation {
   template?: string;
   form?: string;
   tokens?: number;
+  answer_id?: string;
 }
 
 /**

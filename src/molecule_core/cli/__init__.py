@@ -135,6 +135,12 @@ def _mcp() -> click.Command:
     return command
 
 
+def _acp() -> click.Command:
+    from molecule_core.cli.acp import command
+
+    return command
+
+
 def _bridge() -> click.Command:
     from molecule_core.cli.bridge import command
 
@@ -271,6 +277,7 @@ COMMANDS = {
     "people": ("List, invite and remove people.", _people),
     "connect": ("Connect an agent's host to a workspace.", _connect),
     "mcp": ("Run the MCP server of an agent on stdio.", _mcp),
+    "acp": ("Connect an editor to workspaces (Agent Client Protocol).", _acp),
     "bridge": ("Connect a program that is not an MCP host to a workspace.", _bridge),
     "agent": ("Run an agent from a folder.", _agent),
     "agents": ("Start, stop and list agents on machines with a runner.", _agents),
@@ -306,7 +313,7 @@ COMMANDS = {
 }
 
 
-_EXTRAS = {"asyncpg": "postgres", "nats": "nats", "langchain_core": "langchain", "any_llm": "models"}
+_EXTRAS = {"asyncpg": "postgres", "nats": "nats", "langchain_core": "langchain", "any_llm": "models", "acp": "acp"}
 """Optional packages, and the extra that installs them."""
 
 

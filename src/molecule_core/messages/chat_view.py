@@ -135,6 +135,7 @@ class _ObligationColumns(NamedTuple):
     version: int | None
     form: str | None
     tokens: int | None
+    answer_id: str | None = None
 
 
 def _to_chat_obligation(obligation: _ObligationColumns) -> ChatObligation | None:
@@ -148,6 +149,7 @@ def _to_chat_obligation(obligation: _ObligationColumns) -> ChatObligation | None
         template=template_label(obligation.template, obligation.version),
         form=obligation.form,
         tokens=obligation.tokens,
+        answer_id=obligation.answer_id,
     )
 
 

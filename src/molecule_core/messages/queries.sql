@@ -108,7 +108,8 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
     ELSE 'stored'
 END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
-    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens,
+    o.answer_id
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT c.seq, c.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size
@@ -133,7 +134,8 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN h.attempt > 0 AND h.lease_until > 0 THEN CASE WHEN h.unread = 1 THEN 'in_inbox' ELSE 'handed_over' END
     ELSE 'stored'
 END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
-    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens,
+    o.answer_id
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT c.seq, c.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size

@@ -12,8 +12,8 @@ from tests.architecture.guards.trees import Module, Tree, read, strings
 PACKAGE = "delegations"
 PREFIX = "DELEGATION_"
 ENTITY = "delegation"
-# The table of all events, and their words for people.
-MAY_NAME = ("wire.schemas.events", "views.event_lines")
+# The table of all events, their words for people, and a client that shows them.
+MAY_NAME = ("wire.schemas.events", "views.event_lines", "agent.editor.delegation_view")
 # What delegations/rules.py calls its events.
 EVENT_NAMES = ("SENT", "STATUS", "COMPLETE", "FAILED", "REFUSED")
 

@@ -303,6 +303,20 @@ async def test_an_answer_and_small_talk_in_return_open_nothing(world: MessageWor
     assert (await states(world, ops), await states(world, peer)) == (["answered"], [])
 
 
+@requirement("M26")
+async def test_the_chat_names_the_answer_of_each_message(world: MessageWorld) -> None:
+    ops = await world.server.seat("Ops")
+    await world.ask(ops, "one")
+    await world.ask(ops, "two")
+    first, second = await world.take(ops)
+    await reply(ops, handle(second), "answer two")
+    await reply(ops, handle(first), "answer one")
+    chat = await world.chat(ops)
+    answers = {line["id"]: line["content"] for line in chat if line["role"] == "agent"}
+    asked = [line for line in chat if line["role"] == "user"]
+    assert [answers[line["obligation"]["answer_id"]] for line in asked] == ["answer one", "answer two"]
+
+
 # -- declining, and asking back ----------------------------------------------------------------------------------------
 
 

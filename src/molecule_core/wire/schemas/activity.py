@@ -109,7 +109,8 @@ class ChatObligation(Struct, omit_defaults=True):
 
     `state`: open, answered, declined, answered_outside or overdue. `reason`: why it was declined, or why the agent's
     work on an open message failed. `draft`: output of the agent that it
-    did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the message."""
+    did not send. `template` (id@version), `form` and `tokens`: of the instructions delivered with the message.
+    `answer_id`: the message that answered it, in a chat."""
 
     state: str
     due_at: str | None = None
@@ -118,6 +119,7 @@ class ChatObligation(Struct, omit_defaults=True):
     template: str | None = None
     form: str | None = None
     tokens: int | None = None
+    answer_id: str | None = None
 
 
 class ChatMessage(Struct, omit_defaults=True):

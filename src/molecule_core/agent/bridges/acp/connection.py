@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from molecule_core.agent.acp_library import load_acp_library
 from molecule_core.agent.bridges.line_process import LineProcess
 from molecule_core.agent.bridges.process_runner import ProgramNotStartedError
 from molecule_core.agent.bridges.sessions import DriverDied
@@ -34,13 +35,11 @@ class AcpError(Exception):
 def load_library() -> Any:
     """Load the library. Raises ProgramNotStartedError with how to install it."""
     try:
-        import acp
-        import acp.connection
+        return load_acp_library()
     except ImportError:
         raise ProgramNotStartedError(
             f"ACP agents cannot run without the library agent-client-protocol, which is not installed. {_INSTALL}"
         ) from None
-    return acp
 
 
 class AcpConnection:
