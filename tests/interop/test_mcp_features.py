@@ -42,7 +42,7 @@ async def end_delegation(lead: Seat, desk: Seat) -> str:
 
 
 @requirement("N1", "D10")
-@pytest.mark.parametrize("client", ["first", "legacy"])
+@pytest.mark.parametrize("client", ["first", "legacy", "modern"])
 async def test_the_sdks_in_typescript_use_prompts_resources_and_tasks(
     server: Running, tools: Path, client: str
 ) -> None:

@@ -115,7 +115,14 @@ async def test_ask_names_the_tool_the_id_and_the_persons_own_words() -> None:
 
 async def test_delegate_returns_without_waiting() -> None:
     text = await text_of(talk(), "delegate", workspace="b2", task="Sweep")
-    assert '`delegate_task_async` with `workspace_id` "b2"' in text and text.endswith("Task:\nSweep")
+    assert '`delegate_task_async` with `workspace_id` "b2"' in text and "\nTask:\nSweep\n" in text
+
+
+async def test_a_host_that_passes_on_one_word_of_each_argument_loses_nothing() -> None:
+    cut = await text_of(talk(), "ask", workspace='"Lager', question="Is")
+    assert "(c3)" in cut and "If I typed more words after the command" in cut
+    whole = await text_of(talk(), "ask", workspace="Lager", question="Is it open?")
+    assert whole.endswith("Question:\nIs it open?")
 
 
 async def test_inbox_answers_nothing_by_itself() -> None:

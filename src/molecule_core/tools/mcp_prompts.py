@@ -32,6 +32,12 @@ MAX_COMPLETIONS = 100
 _TITLES_SINCE, _COMPLETIONS_SINCE = "2025-06-18", "2025-03-26"
 _MAX_NAME = 120
 _MAX_QUOTED, _MAX_CANDIDATES = 100, 5
+_BLANK, _QUOTES = re.compile(r"\s"), "\"'“”"
+# Claude Code gives each argument one word of what a person types, and drops the rest. Its model sees the whole line.
+_ONE_WORD_NOTE = (
+    "If I typed more words after the command than are shown here, use all of them. If this is no complete sentence and "
+    "you cannot see more, ask me for the whole text before you call a tool."
+)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -119,8 +125,10 @@ class PromptFeature:
     async def _get_prompt(self, request: FeatureRequest) -> dict[str, Any]:
         spec = _find_prompt(request.params.get("name"))
         values = _checked_arguments(spec, request.params.get("arguments"))
-        names = await self._names(values.pop("workspace", "").strip())
+        names = await self._names(values.pop("workspace", "").strip().strip(_QUOTES))
         text = spec.text.format(**values, **names)
+        if any(value and not _BLANK.search(value.strip()) for value in values.values()):
+            text = f"{text}\n\n{_ONE_WORD_NOTE}"
         return {
             "description": spec.description,
             "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
