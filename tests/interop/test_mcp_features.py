@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,7 @@ async def test_the_inspector_shows_prompts_and_resources(server: Running, tools:
     assert [each["name"] for each in listed["prompts"]] == ["ask", "delegate", "inbox"]
     wish = ("--method", "prompts/get", "--prompt-name", "ask", "--prompt-args", "workspace=Desk", "question=Open?")
     prompt = await _inspected(server, tools, lead.token, era, *wish)
-    assert re.search(r"Question:\nOpen\?$", prompt["messages"][0]["content"]["text"])
+    assert "\nQuestion:\nOpen?\n" in prompt["messages"][0]["content"]["text"]
     resources = await _inspected(server, tools, lead.token, era, "--method", "resources/list")
     assert [each["uri"] for each in resources["resources"]] == [uri]
     read = await _inspected(server, tools, lead.token, era, "--method", "resources/read", "--uri", uri)

@@ -48,6 +48,7 @@ async function first() {
 }
 
 // What an application adds for tasks of 2026-07-28: requests that the SDK's own types do not know.
+let requests = 0;
 async function dispatch(request) {
   const name = request.params.name ?? request.params.taskId;
   const response = await fetch(url, {
@@ -60,9 +61,10 @@ async function dispatch(request) {
       "Mcp-Method": request.method,
       ...(name === undefined ? {} : { "Mcp-Name": name }),
     },
-    body: JSON.stringify(request),
+    body: JSON.stringify({ jsonrpc: "2.0", id: ++requests, ...request }),
   });
-  return await response.json();
+  const { result, error } = await response.json();
+  return error === undefined ? { kind: "result", result } : { kind: "error", error };
 }
 
 async function second(mode) {

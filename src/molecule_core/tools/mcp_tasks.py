@@ -362,7 +362,8 @@ class TaskFeature:
         """Return a task of the extension, with the result if it has ended. Raises RpcError."""
         found = _to_extension(state)
         if found["status"] == COMPLETED:
-            found["result"] = await self._load_result(workspace, kind, state.id, request)
+            # Whole, as the call would have been answered: clients check the result by itself.
+            found["result"] = {"resultType": "complete", **await self._load_result(workspace, kind, state.id, request)}
         return found
 
     async def _load_result(

@@ -2,15 +2,18 @@
 
 import json
 import uuid
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from molecule_core.client.api import ApiClient
 from molecule_core.tools.mcp_resources import MAX_FILE_BYTES
+from testing.engines import Engine
 from testing.exchanged_files import PNG
-from testing.mcp_clients import ERAS, Era, Hosted, Line, hosted, line_of, listening, rpc, stateless, until
-from testing.running_server import Running, Seat
+from testing.mcp_clients import ERAS, Era, Hosted, Line, answering, hosted, line_of, listening, rpc, stateless, until
+from testing.running_server import Running, Seat, running
 from testing.waits import bounded
 from tests.requirements import requirement
 
@@ -162,6 +165,22 @@ async def test_a_file_that_is_too_large_is_no_answer(server: Running) -> None:
 async def test_a_cursor_of_no_list_is_refused(server: Running, cursor: object) -> None:
     reply = await line_of(server, await server.seat("Ops")).post(stateless("resources/list", {"cursor": cursor}))
     assert reply.json["error"]["code"] == -32602
+
+
+async def test_a_stream_of_notifications_ends_with_an_answer_when_the_server_stops(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    wanted = stateless("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    async with AsyncExitStack() as stack:
+        async with running(engine, place, tmp_path) as server:
+            line = line_of(server, await server.seat("Ops"))
+            stream = await stack.enter_async_context(answering(line, wanted))
+            assert (await stream.head()).status == 200
+            acknowledged = json.loads((await stream.block())["data"])
+            assert acknowledged["params"]["notifications"] == {}
+        ended = json.loads((await stream.block())["data"])
+    assert ended["id"] == wanted["id"]
+    assert ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == wanted["id"]
 
 
 async def test_subscriptions_end_with_their_credential(server: Running) -> None:

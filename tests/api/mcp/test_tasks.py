@@ -236,6 +236,7 @@ async def test_the_server_makes_a_task_of_a_delegation_for_clients_that_know_the
     for _ in range(2):
         done = (await office.extended("tasks/get", taskId=created["taskId"]))["result"]
         assert (done["status"], done["result"]["structuredContent"]["result"]) == ("completed", "Two cups.")
+        assert done["result"]["resultType"] == "complete"
     assert (await office.extended("tasks/cancel", taskId=created["taskId"]))["result"]["resultType"] == "complete"
     assert (await office.extended("tasks/list"))["error"]["code"] == -32601
 
