@@ -36,6 +36,17 @@ _APPROVAL = "/workspaces/{id}/approvals/{approval_id}"
 _DRAFT = "/workspaces/{id}/messages/{activity_id}/draft"
 _CHOSEN, _TEMPLATES = "/cp/admin/workspace/{id}/instruction-template", "/orgs/{org_id}/instruction-templates"
 _RUNNERS = "/orgs/{org_id}/runners"
+_CLIENTS = "/orgs/{org_id}/oauth-clients"
+OAUTH_WITHOUT_PUBLIC_URL = (
+    ("GET", "/.well-known/oauth-protected-resource"),
+    ("GET", "/.well-known/oauth-protected-resource/mcp"),
+    ("GET", "/.well-known/oauth-protected-resource/workspaces/{id}/mcp"),
+    ("GET", "/.well-known/oauth-authorization-server"),
+    ("GET", "/oauth/authorize"),
+    ("GET", "/oauth/consent"),
+    *(("POST", f"/oauth/{each}") for each in ("consent", "login", "token", "revoke", "register")),
+)
+"""Routes that apps and browsers reach without a credential; a server without a public address has none of them."""
 _TEMPLATE = f"{_TEMPLATES}/{{template_id}}"
 _AGENTS = {"call_id": "one", "target": "root", "targets": ["root"], "message": "hi", "task_name": "one"}
 THREAD_BODIES: dict[str, dict[str, Any] | None] = {
@@ -65,6 +76,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/logout"): Rule(PEOPLE),
     ("GET", "/session"): Rule(PEOPLE),
     ("GET", "/sessions"): Rule(set()),
+    **{place: Rule(set(), behind=(404, "no_such_route")) for place in OAUTH_WITHOUT_PUBLIC_URL},
+    ("GET", _CLIENTS): Rule(PEOPLE, "", OWNER, "org"),
+    ("POST", _CLIENTS): Rule(PEOPLE, "", OWNER, "org", {"name": "New", "redirect_uris": ["https://app.example/"]}),
+    ("DELETE", f"{_CLIENTS}/{{client_id}}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
+    ("GET", "/workspaces/{id}/oauth-grants"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("DELETE", "/workspaces/{id}/oauth-grants/{grant_id}"): Rule(PEOPLE, "own", OPERATOR, "path", None, NOT_THERE),
     ("GET", "/ws"): Rule(EVERYBODY),
     ("GET", "/threads/ws"): Rule(EVERYBODY),
     ("GET", "/events/stream"): Rule(EVERYBODY),
@@ -310,7 +327,7 @@ def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
     if (probe.method, probe.path) == ("POST", "/login"):
         return 401, "invalid_login"
     if not rule.kinds:
-        return None
+        return rule.behind
     if not who.kind:
         return (401, "missing_credential") if who.token is None else (401, "invalid_credential")
     if who.kind not in rule.kinds:

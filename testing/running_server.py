@@ -97,13 +97,18 @@ async def running(
     seed: int = 0,
     tracing: Tracing | None = None,
     mcp_additions: TestExtensions | None = None,
+    has_public_url: bool = False,
     **more: Any,
 ) -> AsyncIterator[Running]:
-    """A server on an engine, until the block ends. Servers of one database need a `seed` each."""
+    """A server on an engine, until the block ends. Servers of one database need a `seed` each.
+
+    `has_public_url`: its own address is the configured one, as OAuth needs it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         more.setdefault("push_instructions_enabled", False)  # tests of instructions ask for them
+        if has_public_url:
+            more["public_url"] = f"http://127.0.0.1:{port}"
         settings = Settings(
             port=port,
             state_dir=str(Path(place).parent if engine == "sqlite" else state),

@@ -86,6 +86,8 @@ NOW = {
     "with compare-and-set and an end.",
     "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
     "M38": "Any number of processes on one PostgreSQL; sockets, polls, writes on any; lost wake-ups cost latency only.",
+    "M39": "An app is connected to one workspace by OAuth: a person consents, PKCE, tokens expire, rotate and can be "
+    "revoked, and open that workspace's MCP endpoint only.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "S6": "No url leads the server to an address that is not public or allowed.",
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",

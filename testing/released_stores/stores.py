@@ -22,6 +22,7 @@ RELEASED = {
     8: _FOLDER / "schema_8.sql",
     9: _FOLDER / "schema_9.sql",
     10: _FOLDER / "schema_10.sql",
+    11: _FOLDER / "schema_11.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

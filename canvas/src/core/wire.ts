@@ -116,6 +116,18 @@ export interface CredentialsRotatedPayload {
   ends_at: string | null;
 }
 
+/**
+ * An app was connected to the workspace by OAuth (`state` is `granted`), or no longer is (`ended`).
+ * `client_name` is what the app calls itself. Never contains a token.
+ */
+export interface OAuthGrantPayload {
+  grant_id: string;
+  state: string;
+  client_name: string;
+  person_id: string;
+  scope: string;
+}
+
 /** The members of the organisation or their roles changed: reload the list. */
 export interface PeopleChangedPayload {
   person_id: string;
@@ -2717,6 +2729,7 @@ export interface EventPayloads {
   WORKSPACE_EXPANDED: WorkspaceExpandedPayload;
   WORKSPACE_COLLAPSED: WorkspaceCollapsedPayload;
   EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotatedPayload;
+  OAUTH_GRANT_CHANGED: OAuthGrantPayload;
   ORG_UPDATED: OrgUpdatedPayload;
   PEOPLE_CHANGED: PeopleChangedPayload;
   RUNNERS_CHANGED: RunnersChangedPayload;
@@ -2793,6 +2806,7 @@ export const JOURNALED = [
   "WORKSPACE_EXPANDED",
   "WORKSPACE_COLLAPSED",
   "EXTERNAL_CREDENTIALS_ROTATED",
+  "OAUTH_GRANT_CHANGED",
   "ORG_UPDATED",
   "PEOPLE_CHANGED",
   "RUNNERS_CHANGED",

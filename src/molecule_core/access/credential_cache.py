@@ -33,8 +33,10 @@ class CredentialCache:
             self.callers.pop(each, None)
 
     def invalidate_holder(self, holder_id: str) -> None:
-        """Remove all credentials of a person or workspace whose permissions changed."""
-        self.invalidate([hashed for hashed, caller in self.callers.items() if caller.id == holder_id])
+        """Remove all credentials of a person or workspace whose permissions changed, and those that a person gave."""
+        self.invalidate(
+            [hashed for hashed, caller in self.callers.items() if holder_id in (caller.id, caller.granted_by)]
+        )
 
     def invalidate_all(self) -> None:
         """Clear the cache, since the list of changes is incomplete."""

@@ -32,6 +32,14 @@ class Caller(Struct, frozen=True):
     role: Role
     name: str
     expires_at: int | None = None
+    resource: str = ""
+    """Address of the only resource that the credential is for; empty: it is for all of the server."""
+    granted_by: str = ""
+    """The person who granted an OAuth client this credential."""
+    grant_id: str = ""
+    """The OAuth grant that the credential belongs to; its tokens change, and the grant stays."""
+    is_read_only: bool = False
+    """Whether the credential may only read."""
 
     @property
     def key(self) -> str:
@@ -107,6 +115,58 @@ class Login(Struct, frozen=True):
 
     person: Person
     session: str
+    expires_at: int
+
+
+class RegisteredClient(Struct, frozen=True):
+    """An OAuth client that is registered. `org_id` is empty for one that registered itself. Times in microseconds."""
+
+    id: str
+    org_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    created_at: int
+
+
+class GrantRequest(Struct, frozen=True):
+    """What an OAuth client asks for and a person grants: one workspace, for a time, at one resource."""
+
+    client_id: str
+    client_name: str
+    redirect_uri: str
+    challenge: str
+    """The PKCE challenge (S256)."""
+    resource: str
+    scope: str
+    org_id: str
+    workspace_id: str
+    person_id: str
+    seconds: int
+
+
+class OAuthGrant(Struct, frozen=True):
+    """A grant of a person to an OAuth client. Times in microseconds.
+
+    `started_at` is None until the client has exchanged its code."""
+
+    id: str
+    org_id: str
+    workspace_id: str
+    person_id: str
+    client_id: str
+    client_name: str
+    scope: str
+    created_at: int
+    expires_at: int
+    started_at: int | None = None
+
+
+class IssuedGrantTokens(Struct, frozen=True):
+    """New tokens of a grant, shown only here. `expires_at` is of the access token (microseconds)."""
+
+    access_token: str
+    refresh_token: str
+    scope: str
     expires_at: int
 
 

@@ -220,3 +220,156 @@ SELECT hash FROM runner_tokens WHERE hash > :hash AND revoked_at < :before ORDER
 -- delete the token of a runner
 -- mirrored: nothing, it ended long before
 DELETE FROM runner_tokens WHERE hash = :hash;
+
+-- name: insert_oauth_client
+-- insert a registered OAuth client
+INSERT INTO oauth_clients (id, org_id, name, redirect_uris, created_at)
+VALUES (:id, :org_id, :name, :redirect_uris, :created_at);
+
+-- name: oauth_client
+-- a registered OAuth client by its id
+SELECT id, org_id, name, redirect_uris, created_at FROM oauth_clients WHERE id = :id;
+
+-- name: oauth_clients_of_org
+-- the OAuth clients of an organisation, oldest first; of an empty one, those that registered themselves
+SELECT id, org_id, name, redirect_uris, created_at FROM oauth_clients
+WHERE org_id = :org_id ORDER BY created_at, id LIMIT :count;
+
+-- name: use_oauth_client
+-- record that a person has granted an OAuth client something
+UPDATE oauth_clients SET used_at = :now WHERE id = :id;
+
+-- name: delete_oauth_client
+-- delete an OAuth client
+DELETE FROM oauth_clients WHERE id = :id;
+
+-- name: forget_unused_oauth_clients
+-- delete OAuth clients that registered themselves before a time and were never used
+DELETE FROM oauth_clients WHERE org_id = '' AND created_at < :before AND used_at IS NULL;
+
+-- name: insert_oauth_grant
+-- insert a grant that its client has not used yet
+-- mirrored: nothing, a grant without a token is not cached
+INSERT INTO oauth_grants (
+    id, org_id, workspace_id, person_id, client_id, client_name, resource, scope, created_at, expires_at
+) VALUES (
+    :id, :org_id, :workspace_id, :person_id, :client_id, :client_name, :resource, :scope, :created_at, :expires_at
+);
+
+-- name: live_oauth_grants_of_workspace
+-- the live grants of a workspace, oldest first
+SELECT id, org_id, workspace_id, person_id, client_id, client_name, scope, created_at, expires_at, started_at
+FROM oauth_grants
+WHERE workspace_id = :workspace_id AND started_at IS NOT NULL AND ended_at IS NULL AND expires_at > :now
+ORDER BY created_at, id;
+
+-- name: live_oauth_grants_of_person
+-- the live grants of a person, also those that their clients have not used yet
+SELECT id, org_id, workspace_id, person_id, client_id, client_name, scope, created_at, expires_at, started_at
+FROM oauth_grants
+WHERE person_id = :person_id AND ended_at IS NULL AND expires_at > :now
+ORDER BY created_at, id;
+
+-- name: live_oauth_grants_of_client
+-- the live grants of a client, also those that it has not used yet
+SELECT id, org_id, workspace_id, person_id, client_id, client_name, scope, created_at, expires_at, started_at
+FROM oauth_grants
+WHERE client_id = :client_id AND ended_at IS NULL AND expires_at > :now
+ORDER BY created_at, id;
+
+-- name: oauth_grant
+-- a live grant by its id
+SELECT id, org_id, workspace_id, person_id, client_id, client_name, scope, created_at, expires_at, started_at
+FROM oauth_grants
+WHERE id = :id AND ended_at IS NULL AND expires_at > :now;
+
+-- name: start_oauth_grant
+-- record that a client has exchanged the code of its grant
+-- mirrored: nothing, a token that is not known is looked up
+UPDATE oauth_grants SET started_at = :now WHERE id = :id;
+
+-- name: end_oauth_grant
+-- end a grant; its tokens are ended by statements of their own
+-- mirrored: nothing, its tokens name themselves
+UPDATE oauth_grants SET ended_at = :now WHERE id = :id AND ended_at IS NULL;
+
+-- name: end_oauth_grants_of_workspace
+-- end the grants of a removed workspace
+-- mirrored: holder by workspace_id
+UPDATE oauth_grants SET ended_at = :now WHERE workspace_id = :workspace_id AND ended_at IS NULL;
+
+-- name: insert_oauth_code
+-- insert the code of a grant, hashed
+INSERT INTO oauth_codes (hash, grant_id, redirect_uri, challenge, expires_at)
+VALUES (:hash, :grant_id, :redirect_uri, :challenge, :expires_at);
+
+-- name: oauth_code_by_hash
+-- a code with what its exchange must name
+SELECT c.grant_id, g.org_id, g.client_id, c.redirect_uri, c.challenge, g.resource, c.expires_at, c.used_at
+FROM oauth_codes c JOIN oauth_grants g ON g.id = c.grant_id WHERE c.hash = :hash;
+
+-- name: use_oauth_code
+-- mark a code as used
+UPDATE oauth_codes SET used_at = :now WHERE hash = :hash;
+
+-- name: insert_oauth_token
+-- insert a token of a grant, hashed
+-- mirrored: nothing, a token that is not known is looked up
+INSERT INTO oauth_tokens (hash, grant_id, kind, created_at, expires_at)
+VALUES (:hash, :grant_id, :kind, :created_at, :expires_at);
+
+-- name: oauth_token_by_hash
+-- a token with its grant
+SELECT t.grant_id, g.org_id, g.client_id, g.resource, t.kind, t.expires_at, t.ended_at
+FROM oauth_tokens t JOIN oauth_grants g ON g.id = t.grant_id WHERE t.hash = :hash;
+
+-- name: live_oauth_tokens
+-- the live tokens of a grant, the newest first
+SELECT hash, kind FROM oauth_tokens
+WHERE grant_id = :grant_id AND ended_at IS NULL AND expires_at > :now
+ORDER BY created_at DESC, hash;
+
+-- name: end_oauth_token
+-- end a token
+-- mirrored: credential by hash
+UPDATE oauth_tokens SET ended_at = :now WHERE hash = :hash;
+
+-- name: workspace_by_oauth_token
+-- what a live access token is for, and until when; the person who granted it must still be an operator
+SELECT g.workspace_id, g.org_id, t.expires_at, g.resource, g.person_id, g.id, g.scope
+FROM oauth_tokens t JOIN oauth_grants g ON g.id = t.grant_id JOIN persons p ON p.id = g.person_id
+WHERE t.hash = :hash AND t.kind = 'access' AND t.ended_at IS NULL AND g.ended_at IS NULL
+    AND p.removed_at IS NULL AND p.role <> 'viewer';
+
+-- name: spent_oauth_codes
+-- codes that expired before a time, by hash
+SELECT hash FROM oauth_codes WHERE hash > :hash AND expires_at < :before ORDER BY hash LIMIT :count;
+
+-- name: forget_oauth_code
+-- delete a code
+DELETE FROM oauth_codes WHERE hash = :hash;
+
+-- name: spent_oauth_tokens
+-- tokens of clients that ended before a time, by hash, but refresh tokens of live grants: a second use is noticed
+SELECT t.hash FROM oauth_tokens t JOIN oauth_grants g ON g.id = t.grant_id
+WHERE t.hash > :hash AND (
+    g.ended_at < :before OR g.expires_at < :before OR (t.kind = 'access' AND (t.expires_at < :before OR t.ended_at < :before))
+)
+ORDER BY t.hash LIMIT :count;
+
+-- name: forget_oauth_token
+-- delete a token of a client
+-- mirrored: nothing, it ended long before
+DELETE FROM oauth_tokens WHERE hash = :hash;
+
+-- name: spent_oauth_grants
+-- grants that ended or expired before a time and have no token or code any more, by id
+SELECT g.id FROM oauth_grants g
+WHERE g.id > :hash AND (g.ended_at < :before OR g.expires_at < :before)
+    AND NOT EXISTS (SELECT 1 FROM oauth_tokens t WHERE t.grant_id = g.id)
+ORDER BY g.id LIMIT :count;
+
+-- name: forget_oauth_grant
+-- delete a grant
+-- mirrored: nothing, it ended long before
+DELETE FROM oauth_grants WHERE id = :hash;

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.model import ADMIN, METRICS, Caller, CredentialKind, Invitation, Person, Role, Token
+from molecule_core.access.oauth_rules import ACT_SCOPE
 from molecule_core.common.clock import Clock
 from molecule_core.common.errors import NotFound
 from molecule_core.common.tokens import (
+    OAUTH_ACCESS_PREFIX,
     PERSON_PREFIX,
     RUNNER_PREFIX,
     SESSION_PREFIX,
@@ -41,15 +43,15 @@ class AccessReader(SyncedCache):
         self._on_credential_end: Callable[[str, int], None] = lambda _hash, _at: None
         self._on_holder_change: Callable[[str], None] = lambda _holder: None
 
-    def cached_caller(self, token: str) -> Caller | None:
-        """Return the caller of a token if it is cached and unexpired."""
+    def cached_caller(self, token: str, resource: str = "") -> Caller | None:
+        """Return the caller of a token if it is cached, unexpired and not for another resource."""
         caller = self.cache.callers.get(hash_token(token))
-        if caller is None or caller.expires_at is None or caller.expires_at > self._clock.now():
-            return caller
-        return None
+        if caller is None or caller.resource not in ("", resource):  # control: token-resource
+            return None
+        return caller if caller.expires_at is None or caller.expires_at > self._clock.now() else None
 
-    async def resolve_caller(self, token: str) -> Caller | None:
-        """Return the caller of a token, or None if it is unknown, ended or expired."""
+    async def resolve_caller(self, token: str, resource: str = "") -> Caller | None:
+        """Return the caller of a token, or None if it is unknown, ended, expired or for another resource."""
         hashed = hash_token(token)
         while hashed not in self.cache.callers:
             before = self.cache.invalidation_count
@@ -59,7 +61,7 @@ class AccessReader(SyncedCache):
             if found is None:
                 return None
             self.cache.put(hashed, found)
-        return self.cached_caller(token)
+        return self.cached_caller(token, resource)
 
     async def _look_up(self, token: str, hashed: str) -> Caller | None:
         if hmac.compare_digest(hashed, self._admin_hash):
@@ -137,6 +139,22 @@ def _workspace_caller(rows: Sequence[Row]) -> Caller | None:
     return replace(caller, expires_at=expires_at)
 
 
+def _oauth_caller(rows: Sequence[Row]) -> Caller | None:
+    """Return the workspace of an access token, which may do no more than its grant says."""
+    if not rows:
+        return None
+    workspace_id, org_id, expires_at, resource, person_id, grant_id, scope = rows[0]
+    caller = Caller(kind=CredentialKind.WORKSPACE, id=workspace_id, org_id=org_id, role=Role.OPERATOR, name="")
+    return replace(
+        caller,
+        expires_at=expires_at,
+        resource=resource,
+        granted_by=person_id,
+        grant_id=grant_id,
+        is_read_only=ACT_SCOPE not in scope.split(),
+    )
+
+
 def _runner_caller(rows: Sequence[Row]) -> Caller | None:
     if not rows:
         return None
@@ -159,4 +177,5 @@ _LOOKUPS: dict[str, tuple[str, Callable[[Sequence[Row]], Caller | None]]] = {
     PERSON_PREFIX: ("person_by_token", _person_caller),
     SESSION_PREFIX: ("person_by_session", _person_caller),
     RUNNER_PREFIX: ("runner_by_token", _runner_caller),
+    OAUTH_ACCESS_PREFIX: ("workspace_by_oauth_token", _oauth_caller),
 }

@@ -13,6 +13,9 @@ _CREDENTIAL_QUERIES = (
     ("tokens of workspaces", "spent_workspace_tokens", "forget_workspace_token"),
     ("secrets of pushes", "spent_push_secrets", "forget_push_secret"),
     ("tokens of runners", "spent_runner_tokens", "forget_runner_token"),
+    ("codes of OAuth clients", "spent_oauth_codes", "forget_oauth_code"),
+    ("tokens of OAuth clients", "spent_oauth_tokens", "forget_oauth_token"),
+    ("grants to OAuth clients", "spent_oauth_grants", "forget_oauth_grant"),
     ("invitations", "spent_invitations", "forget_invitation"),
 )
 

@@ -17,6 +17,7 @@ from molecule_core.access.model import (
     RotatedToken,
     Token,
 )
+from molecule_core.access.oauth_grants import OAuthGrantWriter
 from molecule_core.access.push_secrets import PushSecretWriter
 from molecule_core.access.reader import token_from_row
 from molecule_core.access.rules import is_last_owner
@@ -66,7 +67,8 @@ class AccessWriter:
         randomness: Randomness,
         limits: Limits,
     ) -> None:
-        self.people = PeopleWriter(store, cache, clock=clock, ids=ids, randomness=randomness, limits=limits)
+        self.oauth = OAuthGrantWriter(store, cache, clock=clock, ids=ids, randomness=randomness, limits=limits)
+        self.people = PeopleWriter(store, cache, self.oauth, clock=clock, ids=ids, randomness=randomness, limits=limits)
         self.push_secrets = PushSecretWriter(store, clock=clock, randomness=randomness)
         self.runner_tokens = RunnerTokenWriter(cache, clock=clock, randomness=randomness)
         self._store = store
@@ -287,6 +289,7 @@ class PeopleWriter:
         self,
         store: Store,
         cache: CredentialCache,
+        oauth: OAuthGrantWriter,
         *,
         clock: Clock,
         ids: IdGenerator,
@@ -295,6 +298,7 @@ class PeopleWriter:
     ) -> None:
         self._store = store
         self._cache = cache
+        self._oauth = oauth
         self._clock = clock
         self._ids = ids
         self._randomness = randomness
@@ -317,7 +321,10 @@ class PeopleWriter:
             writes: list[Statement] = [("update_person", new)]
             if new_role != Role.OWNER.value:
                 writes.append(self._end_invitations_by(org_id, person_id))
-            return WriteSet(new, writes) + self._record_change(new)
+            change = WriteSet(new, writes) + self._record_change(new)
+            if new_role == Role.VIEWER.value:  # control: grants-end-with-role
+                change = change + (yield from self._oauth.end_grants_of_person(person_id))
+            return change
 
         return await self._store.run(self._people_command(org_id, decide))
 
@@ -330,7 +337,8 @@ class PeopleWriter:
                 raise LastOwner(name=old.name)
             removed = WriteSet(old, [("remove_person", {"id": person_id, "now": self._clock.now()})])
             invitations_ended = WriteSet(None, [self._end_invitations_by(org_id, person_id)])
-            return removed + invitations_ended + self._record_change(old)
+            grants_ended = yield from self._oauth.end_grants_of_person(person_id)
+            return removed + invitations_ended + grants_ended + self._record_change(old)
 
         return await self._store.run(self._people_command(org_id, decide))
 

@@ -115,10 +115,12 @@ class Application:
             limit = self._limits.upload_bytes if route.streams_body else limit
             if int(length) > limit:
                 raise BodyTooLarge(limit=limit)
-        request = Request(route, params, headers, query, self._limits, client_address=client.address)
+        resource = self._authenticator.resource_of(route, params) if route.is_oauth_resource else ""
+        request = Request(route, params, headers, query, self._limits, client_address=client.address, resource=resource)
         try:
-            caller = self._authenticator.cached_caller(headers, route)
-        except _UNAUTHENTICATED_ERRORS:
+            caller = self._authenticator.cached_caller(headers, route, request.resource)
+        except _UNAUTHENTICATED_ERRORS as error:
+            self._authenticator.add_challenge(error, route, params)
             client.rate_status = self.rate_limiter.charge_anonymous(client.address)
             raise
         if caller is None:
@@ -231,6 +233,8 @@ class Application:
             internal_request.query,
             self._limits,
             client_address=outer_request.client_address,
+            resource=outer_request.resource,
+            is_internal=True,
         )
         if route.streams_body:
             request.body_stream = _single_piece(internal_request.body)
@@ -263,8 +267,9 @@ class Application:
 
     async def _load_caller(self, request: Request) -> Caller:
         try:
-            return await self._authenticator.load_caller(request.headers, request.route)
-        except _UNAUTHENTICATED_ERRORS:
+            return await self._authenticator.load_caller(request.headers, request.route, request.resource)
+        except _UNAUTHENTICATED_ERRORS as error:
+            self._authenticator.add_challenge(error, request.route, request.path_params)
             if request.credential_key:
                 request.rate_status = self.rate_limiter.charge_unknown_credential(request.credential_key)
             else:

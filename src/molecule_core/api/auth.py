@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from molecule_core.access.model import ADMIN, Caller, CredentialKind
+from molecule_core.access.oauth_rules import ACT_SCOPE, SCOPES
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import role_includes
 from molecule_core.api.approvals.gate import ApprovalGate
@@ -17,6 +19,7 @@ from molecule_core.common.errors import (
     InvalidCaller,
     InvalidCredential,
     MissingCredential,
+    MoleculeError,
     NotFound,
 )
 from molecule_core.common.tokens import SESSION_PREFIX, hash_token, token_prefix
@@ -27,6 +30,9 @@ from molecule_core.org.rules import are_related
 # Accepted spellings of the Host header (ports, capitals), so that each one is checked only once.
 _MAX_KNOWN_HOSTS = 100
 _KEY_BYTES = 16
+RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
+# Query parameters with which a GET changes something.
+_CHANGING_PARAMS = ("claim", "since_id")
 ANONYMOUS = Caller(kind=CredentialKind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 """Caller of public routes, which check nothing about it."""
 
@@ -42,8 +48,10 @@ class Authenticator:
         cookie: str,
         approval_gate: ApprovalGate,
         catch_up: Callable[[], Awaitable[None]] | None = None,
+        oauth_issuer: str = "",
     ) -> None:
         """Create the guard."""
+        self._oauth_issuer = oauth_issuer
         self._access = access
         self._org = org
         self._hosts = hosts
@@ -78,26 +86,43 @@ class Authenticator:
         if scheme not in ("http", "https") or not self._is_own_host(host):
             raise CrossOrigin
 
-    def cached_caller(self, headers: dict[bytes, bytes], route: Route) -> Caller | None:
+    def cached_caller(self, headers: dict[bytes, bytes], route: Route, resource: str = "") -> Caller | None:
         """Return the owner of the credential if it is cached. Raises 401 errors and CrossOrigin."""
         if not route.access.kinds:
             return ANONYMOUS
-        caller = self._access.cached_caller(self._credential_of(headers, route))
+        caller = self._access.cached_caller(self._credential_of(headers, route), resource)
         if caller is not None:
             self._check_org(headers, caller)
         return caller
 
-    async def load_caller(self, headers: dict[bytes, bytes], route: Route) -> Caller:
+    async def load_caller(self, headers: dict[bytes, bytes], route: Route, resource: str = "") -> Caller:
         """Return the owner of the credential, read from the store. Raises 401 errors and CrossOrigin."""
         if not route.access.kinds:
             return ANONYMOUS
-        caller = await self._access.resolve_caller(self._credential_of(headers, route))
+        caller = await self._access.resolve_caller(self._credential_of(headers, route), resource)
         if caller is None:
             raise InvalidCredential
         self._check_org(headers, caller)
         if self.catch_up is not None and not self._is_caller_cached(caller):
             await self.catch_up()
         return caller
+
+    def resource_of(self, route: Route, path_params: dict[str, str]) -> str:
+        """Return the address of the OAuth resource that a request names; empty if it is none, or OAuth is off."""
+        if not route.is_oauth_resource or not self._oauth_issuer:
+            return ""
+        return self._oauth_issuer + route.path.format_map(path_params)
+
+    def add_challenge(self, error: MoleculeError, route: Route, path_params: dict[str, str]) -> None:
+        """Add to a 401 of an OAuth resource where its metadata is (RFC 9728)."""
+        resource = self.resource_of(route, path_params)
+        if resource:
+            path = quote(resource.removeprefix(self._oauth_issuer))  # what a client named must not end the header
+            reason = ', error="invalid_token"' if isinstance(error, InvalidCredential) else ""
+            error.details["challenge"] = (
+                f'resource_metadata="{self._oauth_issuer}{RESOURCE_METADATA_PATH}{path}", '
+                f'scope="{" ".join(SCOPES)}"{reason}'
+            )
 
     async def authorize(self, request: Request, caller: Caller) -> None:
         """Authorize a caller. If the target is not found, catch up with the other processes and check again."""
@@ -162,6 +187,8 @@ class Authenticator:
         the caller's own was removed, and 403 errors."""
         if caller is not ANONYMOUS:
             _check_policy(caller, request.headers, request.route.access)
+        if caller.is_read_only:
+            _check_reads_only(request)
         route, params = request.route, request.path_params
         if "org_id" in params and (
             self._org.find_org(params["org_id"]) is None or not _is_in_org(caller, params["org_id"])
@@ -182,7 +209,7 @@ class Authenticator:
 
         Raises InvalidCredential, InsufficientRole."""
         if request.credential_changes != self._access.cache.invalidation_count and request.route.access.kinds:
-            await self.load_caller(request.headers, request.route)
+            await self.load_caller(request.headers, request.route, request.resource)
 
     def workspace_in_scope(
         self, caller: Caller, workspace_id: str, scope: WorkspaceScope, *, allow_removed: bool = False
@@ -228,6 +255,15 @@ def check_same_origin(headers: dict[bytes, bytes], *, upgrade: bool = False) -> 
         raise CrossOrigin
     if not upgrade and b"x-molecule-client" not in headers:
         raise CrossOrigin
+
+
+def _check_reads_only(request: Request) -> None:
+    """Reject what a read-only token makes the server do beyond reading. Raises CredentialNotAccepted.
+
+    The resource itself is called with POST; what its tools do arrives here as an internal request."""
+    is_change = request.route.method != "GET" or any(each in request.query_params() for each in _CHANGING_PARAMS)
+    if request.is_internal and is_change:  # control: read-only-scope
+        raise CredentialNotAccepted(kind="read-only", takes=f"a connection with the scope {ACT_SCOPE}")
 
 
 def _check_policy(caller: Caller, headers: dict[bytes, bytes], policy: AccessPolicy) -> None:

@@ -186,7 +186,9 @@ def problem_headers(error: MoleculeError) -> list[tuple[bytes, bytes]]:
     if "retry_after" in error.extras:
         headers.append((b"retry-after", str(error.extras["retry_after"]).encode()))
     if error_mapping(error).status == 401:
-        headers.append((b"www-authenticate", b'Bearer realm="molecule"'))
+        challenge = error.details.get("challenge")
+        extra = "" if challenge is None else f", {challenge}"
+        headers.append((b"www-authenticate", f'Bearer realm="molecule"{extra}'.encode()))
     if isinstance(error, errors.MethodNotAllowed):
         headers.append((b"allow", error.details["allowed"].encode()))
     if isinstance(error, errors.WebSocketRequired):

@@ -7,6 +7,7 @@ import msgspec
 
 from molecule_core.api.routing import Route
 
+FORM_TYPE = "application/x-www-form-urlencoded"
 _PARAMETER = re.compile(r"{(\w+)}")
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _PROBLEM = {
@@ -112,4 +113,7 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         files = {"type": "array", "items": {"type": "string", "contentMediaType": "application/octet-stream"}}
         form = {"type": "object", "properties": {"files": files}, "required": ["files"]}
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
+    if route.form_fields:
+        fields = {"type": "object", "properties": {name: {"type": "string"} for name in route.form_fields}}
+        operation["requestBody"] = {"required": True, "content": {FORM_TYPE: {"schema": fields}}}
     return operation

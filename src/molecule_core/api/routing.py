@@ -75,6 +75,11 @@ class Request(Struct):
     """Body of a route with `streams_body`."""
     credential_changes: int = 0
     """The credential cache's `invalidation_count` at authorization."""
+    resource: str = ""
+    """Address of the protected resource that is requested, also by what it makes the server request of itself; empty:
+    none."""
+    is_internal: bool = False
+    """Whether another request makes it inside the server."""
     has_consumed_result: bool = False
     """Whether the handler has consumed a result that exists nowhere else. Access was revalidated before that."""
 
@@ -176,6 +181,8 @@ class Route(Struct, frozen=True):
     """Whether the last path parameter matches all remaining segments."""
     streams_body: bool = False
     """Whether the handler reads the body itself, as multipart/form-data; `upload_bytes` is the limit then."""
+    form_fields: tuple[str, ...] = ()
+    """Fields of a form that it reads as its body (application/x-www-form-urlencoded)."""
     may_stream_events: bool = False
     """Whether it may respond with server-sent events, or with 202 if there is nothing to answer."""
     may_accept: bool = False
@@ -186,6 +193,8 @@ class Route(Struct, frozen=True):
     """Body of its 404 for removed objects, if that is not an error."""
     query: QueryParameters = {}
     """Query parameters that it reads; others are ignored."""
+    is_oauth_resource: bool = False
+    """Whether it is a resource that tokens of OAuth clients are made for. All other routes do not accept them."""
     long_poll: bool = False
     """Whether a call that changes something may also wait for a result."""
     meter: RouteMeter = field(default_factory=RouteMeter)

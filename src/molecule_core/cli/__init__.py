@@ -261,6 +261,12 @@ def _people() -> click.Command:
     return command
 
 
+def _apps() -> click.Command:
+    from molecule_core.cli.apps import command
+
+    return command
+
+
 def _settings() -> click.Command:
     from molecule_core.cli.settings import command
 
@@ -275,6 +281,7 @@ COMMANDS = {
     "waiting": ("List mail that waits and answers that are overdue.", _waiting),
     "workspace": ("Create, pause, resume, remove and rotate workspaces.", _workspace),
     "people": ("List, invite and remove people.", _people),
+    "apps": ("List and disconnect apps that are connected by OAuth.", _apps),
     "connect": ("Connect an agent's host to a workspace.", _connect),
     "mcp": ("Run the MCP server of an agent on stdio.", _mcp),
     "acp": ("Connect an editor to workspaces (Agent Client Protocol).", _acp),

@@ -89,6 +89,19 @@ class Limits(Struct, frozen=True, kw_only=True):
     push_secret_grace_seconds: Annotated[
         Count, Meta(description="time that a rotated secret of pushes also signs, at most and by default")
     ] = 86_400
+    oauth_code_seconds: Annotated[Count, Meta(description="the code of an OAuth client is valid for")] = 60
+    oauth_access_seconds: Annotated[Count, Meta(description="an access token of an OAuth client is valid for")] = 3600
+    oauth_grant_days: Annotated[
+        Count, Meta(description="longest time that a person may connect an OAuth client for")
+    ] = 90
+    oauth_grants: Annotated[Count, Meta(description="OAuth clients that are connected to one workspace, then 429")] = 50
+    oauth_clients: Annotated[Count, Meta(description="OAuth clients that one organisation registers, then 429")] = 100
+    oauth_dynamic_clients: Annotated[
+        Count, Meta(description="OAuth clients that registered themselves; unused ones are deleted after a day")
+    ] = 1000
+    oauth_redirect_uris: Annotated[Count, Meta(description="redirect addresses of one OAuth client")] = 10
+    oauth_document_bytes: Annotated[Count, Meta(description="a metadata document of an OAuth client")] = 16 << 10
+    oauth_workspaces: Annotated[Count, Meta(description="workspaces that the page for consent lists")] = 500
     invitation_hours: Annotated[Count, Meta(description="an invitation to an organisation is valid for")] = 72
     login_seconds: Annotated[Count, Meta(description="a one-time login link is valid for")] = 900
     session_days: Annotated[Count, Meta(description="lifetime of a browser session")] = 30

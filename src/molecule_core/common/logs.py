@@ -9,7 +9,7 @@ import msgspec
 
 from molecule_core.common.clock import SECOND, to_rfc3339
 
-_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in|ps|ru)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
+_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in|ps|ru|oa|or|oc)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
 _USERINFO = re.compile(r"(://)[^\s/:@]+@")  # an address may also hold a token alone
 _HEADER = re.compile(

@@ -14,7 +14,7 @@ REDACTED = "[redacted]"
 # Keys of well-known services, by the prefix that their maker uses. Name -> pattern; docs/explanation/memory.md lists
 # the names, and a test checks each against an example.
 VENDOR_PATTERNS = {
-    "Molecule": r"mol_(?:ws|pt|ad|se|ln|in|ps|ru)_[A-Za-z0-9_-]{8,}",
+    "Molecule": r"mol_(?:ws|pt|ad|se|ln|in|ps|ru|oa|or|oc)_[A-Za-z0-9_-]{8,}",
     "Anthropic, OpenAI and others": r"sk-(?=[A-Za-z0-9_-]{0,120}\d)[A-Za-z0-9_-]{20,}",
     "AWS key id": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
     "Age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",

@@ -20,6 +20,9 @@ from molecule_core.common.validation import validation_error_text
 _HOST_AND_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 
+# Scheme, host and port only: the well-known addresses of an issuer with a path would be outside of it.
+_ISSUER = re.compile(r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -52,6 +55,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Token for /metrics only; empty: /metrics requires the admin token."""
     otel_endpoint: str = ""
     """Endpoint for spans (OTLP over HTTP); empty: no spans, unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
+    oauth_client_documents: bool = True
+    """Whether an OAuth client may name itself by the https address of its metadata document, which the server reads.
+
+    OAuth requires a `public_url` with https (or of this machine) and without a path."""
+    oauth_dynamic_registration: bool = False
+    """Whether OAuth clients may register themselves, without an owner of an organisation."""
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1")
     """Networks of proxies whose header X-Forwarded-For names the client. Default: this machine."""
     push_instructions_enabled: bool = True
@@ -90,6 +99,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         named = _LOOPBACK_OF.get(self.host, self.host)  # "every address" is none to open
         host = f"[{named}]" if ":" in named else named
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def oauth_issuer(self) -> str:
+        """Return the issuer of OAuth tokens; empty if the public address cannot be one, then OAuth is off."""
+        address = _ISSUER.fullmatch(self.public_url.rstrip("/"))
+        if address is None or (address["scheme"] == "http" and address["host"] not in _LOOPBACK_HOSTS):
+            return ""
+        return address[0]
 
     @property
     def cookie_name(self) -> str:

@@ -9,6 +9,7 @@ from molecule_core.common.ids import Randomness
 WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX = "mol_ws_", "mol_pt_", "mol_ad_"
 SESSION_PREFIX, LOGIN_PREFIX, INVITATION_PREFIX = "mol_se_", "mol_ln_", "mol_in_"
 PUSH_SECRET_PREFIX, RUNNER_PREFIX = "mol_ps_", "mol_ru_"
+OAUTH_ACCESS_PREFIX, OAUTH_REFRESH_PREFIX, OAUTH_CODE_PREFIX = "mol_oa_", "mol_or_", "mol_oc_"
 """The prefix lets scanners, logs and people recognise the kind. Each kind has a table of its own."""
 MIN_ADMIN_TOKEN_LENGTH = 24
 """As hard to guess as a long passphrase."""

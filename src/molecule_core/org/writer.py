@@ -386,6 +386,7 @@ class OrgWriter:
         )
         for each in removed:
             removal = removal + self._access.push_secrets.forget(each.id)
+            removal = removal + self._access.oauth.end_grants_of_workspace(each.id)
         return removal
 
     # -- agents --------------------------------------------------------------------------------------------------------

@@ -46,6 +46,10 @@ from molecule_core.api.messages.replies import ReplyRoutes
 from molecule_core.api.messages.result_waits import DelegationWait, ReplyWait
 from molecule_core.api.messages.send import MessageRoutes
 from molecule_core.api.messages.traces import TraceRoutes
+from molecule_core.api.oauth.clients import ClientDirectory, OAuthClientRoutes
+from molecule_core.api.oauth.consent import ConsentRoutes
+from molecule_core.api.oauth.metadata import OAuthMetadataRoutes
+from molecule_core.api.oauth.tokens import OAuthTokenRoutes
 from molecule_core.api.operations import MetricSources, OperationsRoutes, RetentionControl, StoreMetrics
 from molecule_core.api.org.agent_registry import RegistryRoutes
 from molecule_core.api.org.connect import ConnectRoutes
@@ -207,6 +211,9 @@ class Server:
             lambda hashed, at: self.live_hub.end_credentials((hashed,), _CREDENTIAL_ENDED, at),
             self.live_hub.disconnect_person,
         )
+        self.access.writer.oauth.on_tokens_ended = lambda hashes: self.live_hub.end_credentials(
+            hashes, _CREDENTIAL_ENDED
+        )
         self._build_application()
         self._timers = TimerWorker(self.store, runtime.clock, self.wakeups)
         timer_handlers = {
@@ -295,6 +302,7 @@ class Server:
             settings.cookie_name,
             approval_gate,
             self.store.catch_up if self.store.is_shared else None,
+            settings.oauth_issuer,
         )
         proxies = TrustedProxies.from_networks(settings.trusted_proxies)
         rate_limiter, unrouted_meter = RateLimiter(limits, runtime.clock, proxies), RouteMeter()
@@ -516,6 +524,19 @@ class Server:
         yield from LiveTurnRoutes(self.live_turns.writer, self.threads.reader, limits=self.settings.limits).routes()
         yield from self._session_routes.routes()
         yield from self.mcp_routes.routes()
+        yield from self._oauth_routes(authenticator)
+
+    def _oauth_routes(self, authenticator: Authenticator) -> Iterator[Route]:
+        """Yield the routes by which apps are connected to the MCP endpoint without a pasted token."""
+        writer, reader = self.access.writer.oauth, self.access.oauth_reader
+        clock, settings = self.runtime.clock, self.settings
+        directory = ClientDirectory(reader, self._fetcher, clock=clock, settings=settings)
+        yield from OAuthMetadataRoutes(settings).routes()
+        yield from OAuthClientRoutes(writer, reader, settings=settings).routes()
+        yield from OAuthTokenRoutes(writer, reader, clock=clock, settings=settings).routes()
+        yield from ConsentRoutes(
+            writer, directory, self._session_routes, authenticator, self._org, clock=clock, settings=settings
+        ).routes()
 
     def _operations_routes(self, unrouted_meter: RouteMeter) -> Iterator[Route]:
         store, retention = self.store, self._retention

@@ -6,6 +6,7 @@ Called by server/composition.py, which registers subscribers, timers, caches and
 from msgspec import Struct
 
 from molecule_core.access.credential_cache import CredentialCache
+from molecule_core.access.oauth_grants import OAuthGrantReader
 from molecule_core.access.push_secrets import load_push_secrets
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
@@ -80,6 +81,7 @@ class AccessServices(Struct, frozen=True, eq=False):
     """Services of people and credentials."""
 
     reader: AccessReader
+    oauth_reader: OAuthGrantReader
     writer: AccessWriter
 
 
@@ -88,6 +90,7 @@ def build_access(runtime: ProcessRuntime, admin_token: str) -> AccessServices:
     settings, store, clock, cache = runtime.settings, runtime.store, runtime.clock, CredentialCache()
     return AccessServices(
         AccessReader(store, clock, admin_token, cache, settings.metrics_token),
+        OAuthGrantReader(store, clock, settings.limits),
         AccessWriter(store, cache, clock=clock, ids=runtime.ids, randomness=runtime.randomness, limits=settings.limits),
     )
 

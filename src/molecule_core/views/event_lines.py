@@ -309,6 +309,13 @@ def _credentials(payload: Payload) -> _Description:
     return _Description("has other tokens", f"{payload['issued']} issued, {payload['ended']} revoked")
 
 
+def _oauth_grant(payload: Payload) -> _Description:
+    return _Description(
+        "was connected to an app" if payload["state"] == "granted" else "was disconnected from an app",
+        payload["client_name"],
+    )
+
+
 def _created(payload: Payload) -> _Description:
     return _Description("was created", payload.get("role"))
 
@@ -410,6 +417,7 @@ _DESCRIBERS: dict[str, Callable[[Payload], _Description]] = {
     "WORKSPACE_EXPANDED": _members("got a team", "children"),
     "WORKSPACE_COLLAPSED": _members("lost its team", "removed_children"),
     "EXTERNAL_CREDENTIALS_ROTATED": _credentials,
+    "OAUTH_GRANT_CHANGED": _oauth_grant,
     "PEOPLE_CHANGED": _fixed("changed the people of the organisation", actor=PERSON),
     "RUNNERS_CHANGED": _fixed("changed the machines of the organisation", actor=SERVER),
     "AGENT_CARD_UPDATED": _fixed("updated its card"),

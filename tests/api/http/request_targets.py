@@ -22,6 +22,10 @@ ELSEWHERE = {
     "/workspaces/{id}/approvals/{approval_id}/withdraw": "takes a request, once: tests/approvals/",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/access/test_tokens.py",
 }
+ELSEWHERE |= dict.fromkeys(
+    (f"/oauth/{each}" for each in ("consent", "login", "token", "revoke", "register")),
+    "takes a form, or JSON of a standard: tests/access/test_oauth_consent.py, test_oauth_grants.py",
+)
 ELSEWHERE["/runner/requests/{request_id}/confirm"] = "takes a claimed request, once: tests/runners/"
 BODYLESS = {
     "/orgs/{org_id}/sample-team",
@@ -288,6 +292,7 @@ def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[s
         "/orgs/{org_id}/instruction-templates/{template_id}": {"parts": {}},
         "/orgs/{org_id}/instruction-templates/{template_id}/restore": {"version": 1},
         "/orgs/{org_id}/runners": {"name": "Laptop"},
+        "/orgs/{org_id}/oauth-clients": {"name": "App", "redirect_uris": ["https://app.example/"]},
         "/orgs/{org_id}/runners/{runner_id}/requests": {"action": "logs", "workspace_id": seat.id},
         "/runner/report": {"machine": "laptop"},
         "/runner/claim": {"wait": 0},

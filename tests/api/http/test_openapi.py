@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from molecule_core.api import openapi, system
+from testing.access_matrix import OAUTH_WITHOUT_PUBLIC_URL
 from testing.raw_http import ask
 from testing.running_server import ADMIN_TOKEN, Running
 from tests.api.http.request_targets import BODYLESS
@@ -130,6 +131,7 @@ async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[
         ("get", "/sessions"),
     }
     page |= {("get", "/agent-docs"), ("get", "/agent-docs/replies"), ("get", "/docs"), ("get", "/docs/{path}")}
+    page |= {(method.lower(), path) for method, path in OAUTH_WITHOUT_PUBLIC_URL}
     assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")} | page
     schemes = document["components"]["securitySchemes"]
     for method, path, operation in _operations(document):

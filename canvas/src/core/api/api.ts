@@ -37,6 +37,22 @@ export interface Person {
   role: string;
 }
 
+/** An app that is connected to a workspace by OAuth. `client_name` is what the app calls itself. */
+export interface ConnectedApp {
+  id: string;
+  client_name: string;
+  scope: string;
+  created_at: string;
+  expires_at: string;
+}
+
+/** An OAuth client that an owner has registered. */
+export interface OAuthClient {
+  client_id: string;
+  name: string;
+  redirect_uris: readonly string[];
+}
+
 interface NewWorkspace {
   name: string;
   runtime?: string;
@@ -381,6 +397,27 @@ export class Api {
     return this.request("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
   }
 
+  async connectedApps(workspaceId: string): Promise<readonly ConnectedApp[]> {
+    return list(await this.request("GET", `${workspacePath(workspaceId)}/oauth-grants`)).map(appOf).filter((each) => each !== null);
+  }
+
+  /** The tokens of the app end at once. */
+  disconnectApp(workspaceId: string, appId: string): Promise<unknown> {
+    return this.request("DELETE", `${workspacePath(workspaceId)}/oauth-grants/${encodeURIComponent(appId)}`, {});
+  }
+
+  async oauthClients(orgId: string): Promise<readonly OAuthClient[]> {
+    return list(await this.request("GET", oauthClients(orgId))).map(clientOf).filter((each) => each !== null);
+  }
+
+  registerClient(orgId: string, name: string, redirectUris: readonly string[]): Promise<unknown> {
+    return this.request("POST", oauthClients(orgId), { name, redirect_uris: redirectUris });
+  }
+
+  removeClient(orgId: string, clientId: string): Promise<unknown> {
+    return this.request("DELETE", `${oauthClients(orgId)}/${encodeURIComponent(clientId)}`, {});
+  }
+
   /** Throws ApiError, NoResponseError, UploadCancelledError. */
   async upload(workspaceId: string, file: File, watch: UploadOptions): Promise<Attachment> {
     this.checkOpen();
@@ -502,6 +539,23 @@ function runners(orgId: string): string {
 
 function people(orgId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/people`;
+}
+
+function oauthClients(orgId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/oauth-clients`;
+}
+
+function appOf(row: unknown): ConnectedApp | null {
+  const [id, name, scope] = [text(row, "id"), text(row, "client_name"), text(row, "scope")];
+  const [created, expires] = [text(row, "created_at"), text(row, "expires_at")];
+  if (id === null || name === null || scope === null || created === null || expires === null) return null;
+  return { id, client_name: name, scope, created_at: created, expires_at: expires };
+}
+
+function clientOf(row: unknown): OAuthClient | null {
+  const [id, name] = [text(row, "client_id"), text(row, "name")];
+  if (id === null || name === null) return null;
+  return { client_id: id, name, redirect_uris: list(row, "redirect_uris").filter((uri) => typeof uri === "string") };
 }
 
 function personOf(row: unknown): Person | null {

@@ -69,6 +69,8 @@ export class SessionController {
   readonly inbox: Store<readonly InboxItem[]> = createStore<readonly InboxItem[]>([]);
   /** Counts changes of the organisation's members. */
   readonly peopleChanges: Store<number> = createStore(0);
+  /** Counts changes of the apps that are connected to workspaces. */
+  readonly appChanges: Store<number> = createStore(0);
   /** Counts changes of runners and their agents. */
   readonly runnerChanges: Store<number> = createStore(0);
   /** Counts changes of instruction templates. */
@@ -423,6 +425,7 @@ export class SessionController {
     if (own.length > 0) this.outbox.settle(new Set(own));
     if (frames.some((frame) => changesProblems(frame, this.problemLists.problems.get()))) void this.problemLists.read();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
+    if (frames.some((frame) => frame.event === "OAUTH_GRANT_CHANGED")) this.appChanges.update((count) => count + 1);
     if (frames.some((frame) => frame.event === "RUNNERS_CHANGED")) this.runnerChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));

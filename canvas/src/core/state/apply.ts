@@ -333,6 +333,7 @@ const CHANGES = new Map<string, Change>([
   ["WORKSPACE_EXPANDED", ignore],
   ["WORKSPACE_COLLAPSED", ignore],
   ["EXTERNAL_CREDENTIALS_ROTATED", ignore],
+  ["OAUTH_GRANT_CHANGED", ignore],
   ["ORG_UPDATED", (draft, _frame, payload) => draft.renameOrg(text(payload, "name"))],
   ["PEOPLE_CHANGED", ignore],
   ["RUNNERS_CHANGED", ignore],

@@ -14,6 +14,7 @@ import { absolute, inactivity, until } from "../../core/text/time";
 import { plural, sentence } from "../../core/text/strings";
 import css from "./About.module.css";
 import { AgentActions } from "./AgentActions";
+import { ConnectedApps } from "../apps/ConnectedApps";
 
 const WorkspaceInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
 
@@ -29,6 +30,11 @@ export function About({ workspace }: { workspace: Workspace }) {
           <Suspense fallback={<p className={css.none}>Loading…</p>}>
             <WorkspaceInstructions workspace={workspace} />
           </Suspense>
+        </Section>
+      )}
+      {canSend && (
+        <Section title="Connected apps">
+          <ConnectedApps workspaceId={workspace.id} />
         </Section>
       )}
       {canSend && (

@@ -7,6 +7,7 @@ import { Link } from "../../ui/Link";
 import { errorText } from "../../core/api/api";
 import { askToNotify, canNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
+import { OAuthClients } from "../apps/OAuthClients";
 import { People } from "../people/People";
 import group from "../../ui/SettingsGroup.module.css";
 import { OrgName } from "./OrgName";
@@ -64,6 +65,7 @@ export function SettingsView() {
         <OrgName />
         <Person />
         <People />
+        <OAuthClients />
       </div>
     </div>
   );

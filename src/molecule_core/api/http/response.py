@@ -127,6 +127,8 @@ class Response(Struct):
     content_security_policy: bytes = b"default-src 'none'; frame-ancestors 'none'"
     takeover: StreamedBody | EventStream | WebSocketUpgrade | None = None
     rate_status: RateStatus | None = None
+    keeps_opener: bool = False
+    """Whether the site that opened the page in a window keeps its connection to this window."""
 
 
 def event_stream_response(handler: EventStreamHandler) -> Response:

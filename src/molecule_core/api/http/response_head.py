@@ -13,7 +13,11 @@ _SECURITY_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-_SECURITY_LINES = b"".join(b"%b: %b\r\n" % each for each in _SECURITY_HEADERS) + b"content-security-policy: "
+# A page that another site opens in a window and that leads back there.
+_OPENED_HEADERS = (*_SECURITY_HEADERS[:-1], (b"cross-origin-opener-policy", b"unsafe-none"))
+_POLICY_NAME = b"content-security-policy: "
+_SECURITY_LINES = b"".join(b"%b: %b\r\n" % each for each in _SECURITY_HEADERS) + _POLICY_NAME
+_OPENED_LINES = b"".join(b"%b: %b\r\n" % each for each in _OPENED_HEADERS) + _POLICY_NAME
 
 
 def rate_headers(rate_status: RateStatus) -> bytes:
@@ -28,9 +32,10 @@ def rate_header_list(rate_status: RateStatus) -> list[tuple[bytes, bytes]]:
 
 
 @lru_cache(64)
-def _common_head(status: int, content_type: bytes, policy: bytes) -> bytes:
+def _common_head(status: int, content_type: bytes, policy: bytes, keeps_opener: bool) -> bytes:
     """Return the lines shared by all responses of one kind. There are few kinds, except for file types."""
-    return b"".join((_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SECURITY_LINES, policy, b"\r\n"))
+    security = _OPENED_LINES if keeps_opener else _SECURITY_LINES
+    return b"".join((_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", security, policy, b"\r\n"))
 
 
 def render_head(response: Response, date: bytes, rate: bytes, *, keep_alive: bool, length: int | None = None) -> bytes:
@@ -38,7 +43,7 @@ def render_head(response: Response, date: bytes, rate: bytes, *, keep_alive: boo
 
     `date` and `rate` are complete header lines. `length`: size of a streamed body; default: of `response.body`."""
     lines = [
-        _common_head(response.status, response.content_type, response.content_security_policy),
+        _common_head(response.status, response.content_type, response.content_security_policy, response.keeps_opener),
         b"content-length: %d\r\n" % (len(response.body) if length is None else length),
         rate,
         date,
@@ -77,7 +82,7 @@ def header_list(response: Response, rate_status: RateStatus, *, length: int | No
     is_endless = isinstance(response.takeover, EventStream)
     return [
         (b"content-type", response.content_type),
-        *_SECURITY_HEADERS,
+        *(_OPENED_HEADERS if response.keeps_opener else _SECURITY_HEADERS),
         (b"content-security-policy", response.content_security_policy),
         *(() if is_endless else ((b"content-length", b"%d" % body_length),)),
         *rate_header_list(rate_status),

@@ -36,6 +36,7 @@ from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost
 from molecule_core.api.operations import McpMetrics
 from molecule_core.api.routing import WORKSPACE, AccessPolicy, Request, Route, WorkspaceScope, json_response
 from molecule_core.common.errors import CapacityExceeded, InvalidJson
+from molecule_core.common.tokens import hash_token
 from molecule_core.org.reader import OrgReader
 from molecule_core.tools.mcp_dispatcher import STATELESS_VERSIONS, ExtraMethods, McpClientSession, SessionMode
 from molecule_core.tools.mcp_subscriptions import server_features
@@ -108,6 +109,7 @@ class McpRoutes:
                     RpcMessage,
                     RpcMessage,
                     may_stream_events=True,
+                    is_oauth_resource=True,
                 ),
                 Route(
                     "GET",
@@ -116,8 +118,9 @@ class McpRoutes:
                     access,
                     "Open the stream of an MCP session",
                     media_type="text/event-stream",
+                    is_oauth_resource=True,
                 ),
-                Route("DELETE", path, self.end_session, access, "End an MCP session"),
+                Route("DELETE", path, self.end_session, access, "End an MCP session", is_oauth_resource=True),
             )
         ]
 
@@ -205,10 +208,15 @@ class McpRoutes:
         session_id = request.header(b"mcp-session-id")
         if session_id is None:
             raise McpRejection(400, INVALID_REQUEST, _SESSION_MISSING)
-        session = self.sessions.find(request, self._authenticator.credential_hash(request.headers), session_id)
+        session = self.sessions.find(request, self._session_key(request), session_id)
         if session is None:
             raise McpRejection(404, NO_SESSION, _SESSION_UNKNOWN)
         return session
+
+    def _session_key(self, request: Request) -> str:
+        """Return what seals the sessions of a credential. An OAuth client changes its token, and keeps its sessions."""
+        grant_id = request.caller.grant_id
+        return hash_token(grant_id) if grant_id else self._authenticator.credential_hash(request.headers)
 
     # -- versions with sessions ----------------------------------------------------------------------------------------
 
@@ -233,7 +241,7 @@ class McpRoutes:
                 request, session, message, request_ids, accepts_events=accepts_events and not is_initialize
             )
         if is_initialize and session.dispatcher.protocol_version:
-            id_ = self.sessions.register(session, self._authenticator.credential_hash(request.headers))
+            id_ = self.sessions.register(session, self._session_key(request))
             response.headers = ((b"mcp-session-id", id_.encode()),)
         return response
 

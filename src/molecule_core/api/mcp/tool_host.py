@@ -242,8 +242,11 @@ class McpToolHost:
         return f"{self.instructions}\n\n{surroundings}" if surroundings else self.instructions
 
     def tools(self) -> Sequence[ToolSpec]:
-        """Return the tools in listing order."""
-        return self._tools
+        """Return the tools in listing order; for a connection that may only read, those that only read."""
+        post_response = current_response()
+        if post_response is None or not post_response.caller.is_read_only:
+            return self._tools
+        return [spec for spec in self._tools if spec.annotations.read_only]
 
     async def caller_workspaces(self) -> tuple[CallerWorkspace, ...]:
         """Return the workspace of the current MCP request."""
@@ -260,6 +263,11 @@ class McpToolHost:
         post_response = current_response()
         if post_response is None:
             raise LookupError("the tool has no request")
+        if post_response.caller.is_read_only and not spec.annotations.read_only:
+            raise ToolError(
+                f"this connection may only read, and {spec.name} does more. Ask a person to connect the app again.",
+                "insufficient_scope",
+            )
         if self._extensions is not None and spec in self._extensions.specs:
             return await self._extensions.call(spec, arguments, calling)
         invocation = ToolInvocation(post_response, calling, self._idempotency_key(calling))

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from molecule_core.access.model import Caller, CredentialKind, Person, Role
+from molecule_core.access.model import Caller, CredentialKind, Login, Person, Role
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.api.auth import Authenticator, check_same_origin
@@ -155,20 +155,29 @@ class SessionRoutes:
         A link that a browser is made to open must not change who is logged in: that is the person's decision."""
         body = request.parse_body(LoginCodeBody)
         check_same_origin(request.headers)
-        logins = await self._logins(request)
-        current = () if body.replace_session else [each for each in logins.values() if each is not None]
+        login, cookies = await self.create_session(request, body.code, replaces=body.replace_session)
+        return self._session_response(_user_view(login.person), login.person.org_id, cookies)
+
+    async def create_session(
+        self, request: Request, code: str, *, replaces: bool
+    ) -> tuple[Login, tuple[tuple[bytes, bytes], ...]]:
+        """Exchange a code for a session, and return it with the headers of its cookies.
+
+        `replaces`: the person agreed to another login. Raises InvalidLogin, OtherSession, InvalidField."""
+        logins = await self.read_logins(request)
+        current = () if replaces else [each for each in logins.values() if each is not None]
         count = len([each for each in logins.values() if each is not None])
         if count >= self._limits.browser_logins:
             raise InvalidField(reason=f"this browser has {count} logins, which is the limit. End one of them first.")
-        login = await self._writer.log_in(body.code, current)
+        login = await self._writer.log_in(code, current)
         org_id, seconds = login.person.org_id, (login.expires_at - self._clock.now()) // SECOND
         # Cookies of sessions that have ended go, and the one of an earlier version whose login this one replaces.
         useless = [name for name, each in logins.items() if each is None or (not name and each.org_id == org_id)]
         cookies = [self._cookie_header(org_id, login.session, seconds)]
         cookies += [self._cookie_header(name, "", 0) for name in useless if name != org_id]
-        return self._session_response(_user_view(login.person), org_id, tuple(cookies))
+        return login, tuple(cookies)
 
-    async def _logins(self, request: Request) -> dict[str, Caller | None]:
+    async def read_logins(self, request: Request) -> dict[str, Caller | None]:
         """Return the logins of this browser by the organisation in the name of the cookie; None: it has ended."""
         tokens = self._authenticator.cookies.tokens(request.headers)
         # Twice as many as there can be logins: some have ended.
@@ -178,7 +187,7 @@ class SessionRoutes:
 
     async def list_sessions(self, request: Request) -> Response:
         """List the logins of this browser, by the names of their organisations."""
-        callers = {each.id: each for each in (await self._logins(request)).values() if each is not None}
+        callers = {each.id: each for each in (await self.read_logins(request)).values() if each is not None}
         views = [self._session_view(snapshot_user(each), each.org_id) for each in callers.values()]
         response = json_response(sorted(views, key=lambda view: (view.org.name.casefold(), view.org.id)))
         response.headers = ((b"cache-control", b"no-store"),)

@@ -161,6 +161,18 @@ class CredentialsRotatedPayload(Struct, frozen=True):
     ends_at: str | None
 
 
+class OAuthGrantPayload(Struct, frozen=True):
+    """An app was connected to the workspace by OAuth (`state` is `granted`), or no longer is (`ended`).
+
+    `client_name` is what the app calls itself. Never contains a token."""
+
+    grant_id: str
+    state: str
+    client_name: str
+    person_id: str
+    scope: str
+
+
 class PeopleChangedPayload(Struct, frozen=True):
     """The members of the organisation or their roles changed: reload the list."""
 
@@ -385,6 +397,7 @@ EVENTS: dict[str, EventDefinition] = {
     "WORKSPACE_EXPANDED": EventDefinition("workspace", WorkspaceExpandedPayload),
     "WORKSPACE_COLLAPSED": EventDefinition("workspace", WorkspaceCollapsedPayload),
     "EXTERNAL_CREDENTIALS_ROTATED": EventDefinition("workspace", CredentialsRotatedPayload),
+    "OAUTH_GRANT_CHANGED": EventDefinition("workspace", OAuthGrantPayload),
     "ORG_UPDATED": EventDefinition("persons", OrgUpdatedPayload),
     "PEOPLE_CHANGED": EventDefinition("persons", PeopleChangedPayload),
     "RUNNERS_CHANGED": EventDefinition("persons", RunnersChangedPayload),

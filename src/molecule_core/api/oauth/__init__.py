@@ -1,0 +1,1 @@
+"""OAuth authorization server of the MCP endpoint."""
