@@ -123,6 +123,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "say": ["WORKSPACE", "[TEXT]", "--org", "--server"],
         "waiting": ["--org", "--json", "--server"],
         "workspace": ["create", "pause", "resume", "end-limit", "remove", "rotate"],
+        "apps": ["list", "disconnect", "clients", "register", "remove"],
         "people": ["list", "invite", "add", "remove"],
         "settings": ["--all", "--json", "--server"],
         "dead-letters": ["list", "show", "requeue", "discard"],

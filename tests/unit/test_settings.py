@@ -122,6 +122,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "push_networks": ("10.0.0.0/8, fd00::/8", ("10.0.0.0/8", "fd00::/8")),
     "metrics_token": ("a-token-of-24-characters", "a-token-of-24-characters"),
     "otel_endpoint": ("http://collector:4318/v1/traces", "http://collector:4318/v1/traces"),
+    "oauth_client_documents": ("false", False),
+    "oauth_dynamic_registration": ("true", True),
     "trusted_proxies": ("10.0.0.1, fd00::/8", ("10.0.0.1", "fd00::/8")),
     "push_instructions_enabled": ("false", False),
     "instruction_shape": ("xml", "xml"),

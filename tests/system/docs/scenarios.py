@@ -117,6 +117,7 @@ SCENARIOS: dict[str, Scenario] = {
     "docs/how-to/metrics.md": Scenario(before="export MOLECULE_METRICS_TOKEN=$(molecule admin token)", fill=_HERE),
     "docs/how-to/organise.md": Scenario(files={"org.toml": "toml"}),
     "docs/how-to/people.md": Scenario(before="URL=http://127.0.0.1:8080 TOKEN=$(molecule admin token)"),
+    "docs/how-to/web-connectors.md": Scenario(before=_TEAM, fill=_HERE),
     "docs/explanation/delivery.md": Scenario(),
     "docs/explanation/http-server.md": Scenario(),
     "docs/explanation/memory.md": Scenario(before=_AS_LEAD),
