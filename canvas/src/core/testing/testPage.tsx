@@ -61,6 +61,8 @@ export class TestPage {
     vi.spyOn(this.api, "hosts").mockResolvedValue(HOSTS);
     vi.spyOn(this.api, "connectPage").mockImplementation((id, host) => Promise.resolve(pageOf(id, host)));
     vi.spyOn(this.api, "invitations").mockResolvedValue([]);
+    vi.spyOn(this.api, "oauthClients").mockResolvedValue([]);
+    vi.spyOn(this.api, "connectedApps").mockResolvedValue([]);
     vi.spyOn(this.api, "approvalsOf").mockResolvedValue([]);
     vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
     vi.spyOn(this.api, "timeline").mockImplementation((id) => Promise.resolve({ items: this.server.timeline(id), reached_end: true }));
