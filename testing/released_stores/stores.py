@@ -23,6 +23,7 @@ RELEASED = {
     9: _FOLDER / "schema_9.sql",
     10: _FOLDER / "schema_10.sql",
     11: _FOLDER / "schema_11.sql",
+    12: _FOLDER / "schema_12.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

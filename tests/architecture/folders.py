@@ -10,7 +10,7 @@ TREES: dict[str, tuple[str, ...]] = {
 
 # Subjects: the nouns and the other packages of src/, and what is tested as a whole.
 TEST_FOLDERS = {
-    *("access", "approvals", "delegations", "instructions", "live_turns", "memory", "messages"),
+    *("a2a_agents", "access", "approvals", "delegations", "instructions", "live_turns", "memory", "messages"),
     *("org", "prompts", "runners", "search", "threads", "views"),
     *("agent", "api", "cli", "client", "store", "tools"),
     *("architecture", "canvas", "interop", "network", "system", "unit"),

@@ -20,6 +20,8 @@ TABLES: dict[str, str] = {
     "runners": "runners",
     "runner_agents": "runners",
     "runner_requests": "runners",
+    "a2a_agents": "a2a_agents",
+    "a2a_tasks": "a2a_agents",
     "orgs": "org",
     "workspaces": "org",
     "heartbeats": "org",

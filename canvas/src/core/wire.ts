@@ -38,6 +38,7 @@ export interface WorkspaceView {
   send_drafts: boolean;
   limited_until: string | null;
   limit_reason: string | null;
+  a2a_card_url: string | null;
 }
 
 /** An agent is connected and sends heartbeats. `recovered_from`: its previous status. */
@@ -1185,6 +1186,7 @@ export interface SnapshotWorkspace {
   send_drafts: boolean;
   limited_until: string | null;
   limit_reason: string | null;
+  a2a_card_url: string | null;
   current_task: string | null;
   last_heard_at: string | null;
 }

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ _ORG = click.option("--org", help="Name or id of the organisation.  [default: th
 _ANY_ORG = click.option("--org", help="Name or id of the organisation of the workspace.  [default: any]")
 _WORKSPACE = click.argument("workspace", metavar="WORKSPACE")
 _COLUMNS = ("WORKSPACE", "STATUS", "LAST HEARD", "UNREAD", "OVERDUE", "TASK")
+_A2A_MEMBERS = ("card_url", "interface_url", "binding", "version", "streaming", "credential", "checked_at", "error")
 _TIME_LENGTH = len("2026-11-28T01:30:00")
 
 
@@ -173,6 +175,12 @@ def command() -> None:
 @click.option(
     "--push-url", "url", help="Push its messages to the agent at this URL, instead of letting the agent poll."
 )
+@click.option("--a2a-card", "card_url", help="Use the A2A agent with the card at this URL as its agent.")
+@click.option(
+    "--a2a-credential",
+    "credential_path",
+    help="File with the credential of that agent as JSON, or - for standard input; see docs/how-to/a2a-agents.md.",
+)
 @_ORG
 @client_options
 def create(
@@ -181,22 +189,69 @@ def create(
     role: str | None,
     runtime: str | None,
     url: str | None,
+    card_url: str | None,
+    credential_path: str | None,
     org: str | None,
     **flags: Any,
 ) -> None:
     """Create a workspace, and print its id and its token, which is shown only once.
 
     With --push-url, the secret that signs the pushes is printed too."""
+    credential = None if credential_path is None else _read_credential(credential_path)
 
     async def work(api: ApiClient) -> None:
         org_id = await find_org_id(api, org)
         body: dict[str, Any] = {"name": name, "org_id": org_id, "external": True}
-        body |= {key: value for key, value in (("role", role), ("runtime", runtime), ("url", url)) if value is not None}
+        given = {"role": role, "runtime": runtime, "url": url, "a2a_card_url": card_url, "a2a_credential": credential}
+        body |= {key: value for key, value in given.items() if value is not None}
         if parent is not None:
             body["parent_id"] = find_workspace(await api.get("/workspaces", org_id=org_id), parent)["id"]
         created = await api.post("/workspaces", body)
         click.echo(f"{created['id']}  {printable_line(created['name'])}")
         _print_token(created["connection"])
+
+    run_with_api(work, flags)
+
+
+def _read_credential(path: str) -> Any:
+    """Read a credential from a file, since other users of a machine can read arguments. Raises CommandFailed."""
+    try:
+        return json.loads(read_standard_input() if path == "-" else Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise CommandFailed(reason=f"the credential file cannot be read: {error.strerror}. Check its path.") from None
+    except ValueError:
+        reason = 'the credential is not JSON. Write {"kind": "bearer", "secret": "..."}.'
+        raise CommandFailed(reason=reason) from None
+
+
+@command.command("a2a")
+@_WORKSPACE
+@click.option("--card", "card_url", help="Use the A2A agent with the card at this URL.")
+@click.option("--credential", "credential_path", help="File with its credential as JSON, or - for standard input.")
+@click.option("--end", is_flag=True, help="Stop using the A2A agent: the workspace polls again.")
+@_ANY_ORG
+@client_options
+def change_a2a_agent(
+    workspace: str, card_url: str | None, credential_path: str | None, end: bool, org: str | None, **flags: Any
+) -> None:
+    """Show or change the A2A agent of a workspace: the address of its card, and the credential for it.
+
+    A new card drops the credential of the one before. Nothing prints a credential."""
+    body: dict[str, Any] = {} if card_url is None else {"a2a_card_url": card_url}
+    if end:
+        body["a2a_card_url"] = None
+    if credential_path is not None:
+        body["a2a_credential"] = _read_credential(credential_path)
+
+    async def work(api: ApiClient) -> None:
+        path = f"/workspaces/{await find_workspace_id(api, workspace, org)}"
+        if body:
+            await api.call("PATCH", path, body=body)
+            click.echo("changed")
+            return
+        found = await api.get(f"{path}/a2a-agent")
+        for name in _A2A_MEMBERS:
+            click.echo(f"{name}: {'' if found[name] is None else printable_line(str(found[name]))}")
 
     run_with_api(work, flags)
 

@@ -39,6 +39,7 @@ _CREATE_FIELDS = (
     "key",
     "delivery_mode",
     "url",
+    "a2a_card_url",
 )
 
 

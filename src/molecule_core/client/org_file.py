@@ -24,8 +24,8 @@ _GUIDE = "See docs/reference/org-file.md."
 class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A workspace and its children.
 
-    Missing members have their defaults; a missing `key`, `delivery_mode` or `url` (which an agent may choose itself)
-    stays as it is in the organisation."""
+    Missing members have their defaults; a missing `key`, `delivery_mode`, `url` (which an agent may choose itself) or
+    `a2a_card_url` stays as it is in the organisation. Credentials are never in a file."""
 
     name: str
     key: str | None = None
@@ -36,6 +36,7 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_concurrent_tasks: Annotated[int, Meta(ge=1, le=10_000)] = 1
     delivery_mode: str | None = None
     url: str | None = None
+    a2a_card_url: str | None = None
     instruction_template_id: str | None = None
     instruction_compact: bool = False
     instruction_shape: InstructionShape | None = None
@@ -188,7 +189,8 @@ def org_file_from_rows(name: str, rows: list[dict[str, Any]]) -> OrgFile:
 
 
 def _workspace_from_row(row: dict[str, Any], children: tuple[OrgFileWorkspace, ...]) -> OrgFileWorkspace:
-    pushed = row["delivery_mode"] == "push"
+    card_url = row.get("a2a_card_url")
+    pushed = row["delivery_mode"] == "push" and card_url is None
     return OrgFileWorkspace(
         name=row["name"],
         key=row["key"],
@@ -199,6 +201,7 @@ def _workspace_from_row(row: dict[str, Any], children: tuple[OrgFileWorkspace, .
         max_concurrent_tasks=row["max_concurrent_tasks"],
         delivery_mode="push" if pushed else None,
         url=row["url"] if pushed else None,
+        a2a_card_url=card_url,
         instruction_template_id=row["instruction_template_id"],
         instruction_compact=row["instruction_compact"],
         instruction_shape=row["instruction_shape"],

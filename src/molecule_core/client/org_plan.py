@@ -156,7 +156,7 @@ def _match_nodes(wanted: list[OrgNode], rows: list[Row], known: dict[int, str]) 
 def _differences(workspace: OrgFileWorkspace, row: Row) -> dict[str, tuple[Any, Any]]:
     wanted: dict[str, Any] = {name: getattr(workspace, name) for name in _COMPARED_FIELDS}
     wanted["role"] = workspace.role or None
-    for name in ("key", "delivery_mode", "url"):
+    for name in ("key", "delivery_mode", "url", "a2a_card_url"):
         if getattr(workspace, name) is not None:
             wanted[name] = getattr(workspace, name)
     existing = {**row, "role": row["role"] or None}

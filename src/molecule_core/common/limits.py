@@ -338,6 +338,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     push_seconds: Annotated[Count, Meta(description="time that an agent has to respond to a push")] = 300
     push_concurrency: Annotated[Count, Meta(description="concurrent pushes")] = 64
     push_answer_bytes: Annotated[Count, Meta(description="an agent's response to a push")] = 10 << 20
+    a2a_card_seconds: Annotated[
+        Count, Meta(description="between two checks of the card of an A2A agent of others, which are its heartbeats")
+    ] = 30
+    a2a_request_seconds: Annotated[
+        Count, Meta(description="time that such an agent has to respond to a request, or until its first event")
+    ] = 60
+    a2a_idle_seconds: Annotated[
+        Count, Meta(description="time without an event after which a stream of such an agent is opened again")
+    ] = 90
+    a2a_poll_seconds: Annotated[
+        Count, Meta(description="maximum time between two polls of a task of such an agent")
+    ] = 30
+    a2a_streams: Annotated[Count, Meta(description="open streams of such agents; further tasks are polled")] = 256
+    a2a_file_bytes: Annotated[
+        Count, Meta(description="files that one message carries to such an agent, before their encoding")
+    ] = 8 << 20
     delivery_attempts: Annotated[Count, Meta(description="failed pushes of one message, then it is a dead letter")] = 12
     refused_attempts: Annotated[Count, Meta(description="the same if the agent rejects it (4xx)")] = 3
     circuit_failures: Annotated[Count, Meta(description="consecutive failed pushes to one agent, then a pause")] = 5

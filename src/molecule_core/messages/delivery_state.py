@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from molecule_core.messages.delivery.push_signature import UNSIGNED, PushSigner
+from molecule_core.store.database import Statement
 
 
 class DeliveryTick(StrEnum):
@@ -183,6 +184,8 @@ class PushAttempt(Struct, frozen=True):
     body: str
     source_id: str | None = None
     kind: str | None = None
+    context_id: str | None = None
+    """The context of the stored message: for an answer about a delegation, that delegation."""
 
 
 class PushBatch(NamedTuple):
@@ -207,6 +210,10 @@ class PushResult(Struct, frozen=True):
     retry_after: int | None = None
     code: str = ""
     sent: bool = True
+    more_writes: tuple[Statement, ...] = ()
+    """What the delivery of the message stores besides: the task of an A2A agent."""
+    is_followed: bool = False
+    """Whether the answer is an unfinished task that is followed until it ends. Its answer is recorded then."""
 
 
 class ReplyKind(StrEnum):

@@ -92,6 +92,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
     limited_until: int | None = None
     """When the limit of a vendor ends that its agent has reached (microseconds); None: it is not limited."""
     limit_reason: str | None = None
+    a2a_card_url: str | None = None
+    """The card of the A2A agent of others that the server calls; None: its agent is another one."""
 
     @property
     def uses_push(self) -> bool:
@@ -183,6 +185,7 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     instruction_shape: str | None = None
     reply_seconds: int | None = None
     send_drafts: bool = True
+    a2a_card_url: str | None = None
 
 
 class TeamSpec(Struct, frozen=True):

@@ -25,12 +25,12 @@ INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason
+    limited_until, limit_reason, a2a_card_url
 ) VALUES (
     :id, :org_id, :parent_id, :name, :role, :runtime, :delivery_mode, :url, :agent_card, :status, :external, :tier,
     :max_concurrent_tasks, :instruction_template_id, :instruction_compact, :broadcast_enabled, :talk_to_user_enabled,
     :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key, :instruction_shape, :reply_seconds,
-    :send_drafts, :limited_until, :limit_reason
+    :send_drafts, :limited_until, :limit_reason, :a2a_card_url
 );
 
 -- name: update_workspace
@@ -44,7 +44,8 @@ UPDATE workspaces SET
     talk_to_user_enabled = :talk_to_user_enabled, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
     updated_at = :updated_at, removed_at = :removed_at, key = :key, instruction_shape = :instruction_shape,
     reply_seconds = :reply_seconds, send_drafts = :send_drafts,
-    limited_until = :limited_until, limit_reason = :limit_reason
+    limited_until = :limited_until, limit_reason = :limit_reason,
+    a2a_card_url = :a2a_card_url
 WHERE id = :id;
 
 -- name: all_workspaces
@@ -52,7 +53,7 @@ WHERE id = :id;
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason
+    limited_until, limit_reason, a2a_card_url
 FROM workspaces ORDER BY created_at, id;
 
 -- name: workspace_by_id
@@ -60,7 +61,7 @@ FROM workspaces ORDER BY created_at, id;
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason
+    limited_until, limit_reason, a2a_card_url
 FROM workspaces WHERE id = :id;
 
 -- name: save_heartbeat

@@ -169,4 +169,5 @@ def workspace_view(workspace: Workspace, heartbeat: Heartbeat) -> WorkspaceView:
         send_drafts=workspace.send_drafts,
         limited_until=to_optional_rfc3339(workspace.limited_until),
         limit_reason=workspace.limit_reason,
+        a2a_card_url=workspace.a2a_card_url,
     )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from molecule_core.common.errors import InvalidField, UrlRequired
+from molecule_core.common.errors import ConfirmationRequired, InvalidField, UrlRequired
 from molecule_core.org.model import (
     AgentSignal,
     DeliveryMode,
@@ -159,6 +159,13 @@ def resolve_delivery(mode: str | None, url: str | None, stored: tuple[str, str |
     return DeliveryMode.PUSH, url or stored[1]
 
 
+def requested_delivery(old: Workspace, mode: str | None, url: str | None) -> tuple[str | None, str | None]:
+    """Return the delivery that a change requests. A workspace that loses its A2A agent polls, unless a url is given."""
+    if old.a2a_card_url is None or url is not None:
+        return mode, url
+    return (mode or DeliveryMode.POLL, None)
+
+
 _WITHOUT_LIVE_AGENT = (
     WorkspaceStatus.PROVISIONING,
     WorkspaceStatus.OFFLINE,
@@ -304,3 +311,15 @@ def team_levels(team: tuple[TeamSpec, ...]) -> list[tuple[TeamSpec, ...]]:
         found.append(level)
         level = tuple(below for each in level for below in each.children)
     return found
+
+
+def check_confirmed(
+    verb: str, workspace: Workspace, descendants: list[Workspace], *, confirmed: bool, typed_name: str | None
+) -> None:
+    """Raise ConfirmationRequired with the affected workspaces, unless confirmed.
+
+    A typed name must be the current name of the workspace."""
+    if confirmed and typed_name in (None, workspace.name):
+        return
+    children = [{"id": each.id, "name": each.name} for each in descendants]
+    raise ConfirmationRequired(verb=verb, name=workspace.name, children=children, children_count=len(children))

@@ -84,4 +84,5 @@ def build_workspace(new: NewWorkspace, org_id: str, id_: str, name: str, now: in
         instruction_shape=new.instruction_shape,
         reply_seconds=new.reply_seconds,
         send_drafts=new.send_drafts,
+        a2a_card_url=new.a2a_card_url,
     )

@@ -11,7 +11,6 @@ import msgspec
 from molecule_core.access.writer import AccessWriter
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
 from molecule_core.common.errors import (
-    ConfirmationRequired,
     InvalidField,
     InvalidParent,
     OrgExists,
@@ -154,8 +153,12 @@ class OrgWriter:
 
     # -- workspaces ----------------------------------------------------------------------------------------------------
 
-    async def create_workspace(self, org_id: str, new: NewWorkspace) -> CreatedWorkspace:
+    async def create_workspace(
+        self, org_id: str, new: NewWorkspace, more: Callable[[Workspace], WriteSet[None]] | None = None
+    ) -> CreatedWorkspace:
         """Create a workspace and return it with its secrets. A number is appended to a name that a sibling has.
+
+        `more`: what another package writes about it in the same transaction.
 
         Raises InvalidName, InvalidParent, InvalidField."""
         clean = self._clean_workspace(new)
@@ -178,12 +181,16 @@ class OrgWriter:
                 notify=(org_key(org_id),),
                 after_commit=lambda: self._registry.put_workspace(workspace),
             )
-            return inserted + issued + signing
+            return inserted + issued + signing + (WriteSet(None) if more is None else more(workspace))
 
         return await self._store.run(Command(org_id, (("tree", org_id),), decide))
 
-    async def update_workspace(self, workspace_id: str, fields: dict[str, Any]) -> Workspace:
+    async def update_workspace(
+        self, workspace_id: str, fields: dict[str, Any], more: Callable[[Workspace], WriteSet[None]] | None = None
+    ) -> Workspace:
         """Update name, role, runtime, tier and other settings; `parent_id` moves the workspace with its descendants.
+
+        `more`: what another package writes about it in the same transaction.
 
         Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
         fields = self._clean_fields(fields)
@@ -198,8 +205,11 @@ class OrgWriter:
             elif updates.get("name", old.name) != old.name:
                 level = self._future_siblings(old.org_id, old.parent_id)
                 updates["name"] = self._unused_name(updates["name"], level, old.id)
-            if "delivery_mode" in updates or "url" in updates:
-                requested = updates.get("delivery_mode"), updates.get("url")
+            if updates.get("a2a_card_url") is not None:
+                updates["delivery_mode"], updates["url"] = DeliveryMode.PUSH, updates["a2a_card_url"]
+            elif "delivery_mode" in updates or "url" in updates or "a2a_card_url" in updates:
+                updates["a2a_card_url"] = None
+                requested = rules.requested_delivery(old, updates.get("delivery_mode"), updates.get("url"))
                 updates["delivery_mode"], updates["url"] = rules.resolve_delivery(
                     *requested, (old.delivery_mode, old.url)
                 )
@@ -207,7 +217,8 @@ class OrgWriter:
             if updates or not events:
                 new = self._next_revision(new, **updates)
                 events.append(self._workspace_view_event("WORKSPACE_UPDATED", new))  # control: workspace-event
-            return self._update_write_set(new, events) + WriteSet(None, domain_events=moved.domain_events)
+            written = self._update_write_set(new, events) + WriteSet(None, domain_events=moved.domain_events)
+            return written + (WriteSet(None) if more is None else more(new))
 
         return await self._store.run(self._tree_command(workspace_id, decide))
 
@@ -338,7 +349,7 @@ class OrgWriter:
             branch = rules.subtree(self._registry, parent)[1:]
             if not branch:
                 return WriteSet([])
-            _check_confirmed("collapsing", parent, branch, confirmed=confirmed, typed_name=typed_name)
+            rules.check_confirmed("collapsing", parent, branch, confirmed=confirmed, typed_name=typed_name)
             emitted = workspace_event(
                 "WORKSPACE_COLLAPSED",
                 parent,
@@ -359,7 +370,7 @@ class OrgWriter:
         def decide() -> CommandSteps[list[Workspace]]:
             yield from ()
             branch = rules.subtree(self._registry, self._registry.active_workspace(workspace_id))
-            _check_confirmed("removing", branch[0], branch[1:], confirmed=confirmed, typed_name=typed_name)
+            rules.check_confirmed("removing", branch[0], branch[1:], confirmed=confirmed, typed_name=typed_name)
             return self._removal_write_set(branch, [])
 
         return await self._store.run(self._exclusive_command(workspace_id, decide))
@@ -415,7 +426,9 @@ class OrgWriter:
             text = self._encode_card(old, merge(old.agent_card, card))
             status = rules.status_after_register(old)
             same_card = rules.is_same_json(old.agent_card, text)
-            delivery = rules.resolve_delivery(mode, url, (old.delivery_mode, old.url))
+            delivery = stored = (old.delivery_mode, old.url)
+            if old.a2a_card_url is None:  # else the server calls its agent, and no agent of ours registers
+                delivery = rules.resolve_delivery(mode, url, stored)
             moved = delivery != (old.delivery_mode, old.url)
             if same_card and status is old.status and not moved:
                 return WriteSet(old)
@@ -639,7 +652,8 @@ class OrgWriter:
     def _clean_workspace(self, new: NewWorkspace) -> NewWorkspace:
         """Validate and normalise a new workspace. Raises InvalidName, InvalidField, UrlRequired."""
         short = self._limits.short_text_length
-        mode, url = rules.resolve_delivery(new.delivery_mode, new.url, (DeliveryMode.POLL, None))
+        requested = (new.delivery_mode, new.url) if new.a2a_card_url is None else (DeliveryMode.PUSH, new.a2a_card_url)
+        mode, url = rules.resolve_delivery(*requested, (DeliveryMode.POLL, None))
         return msgspec.structs.replace(
             new,
             name=validate_name(new.name, self._limits.name_length),
@@ -681,15 +695,3 @@ class OrgWriter:
     def _workspace_view_event(self, name: str, workspace: Workspace) -> JournalEvent:
         """Return an event with the full view of a workspace."""
         return workspace_event(name, workspace, workspace_view(workspace, self._registry.last_heartbeat(workspace.id)))
-
-
-def _check_confirmed(
-    verb: str, workspace: Workspace, descendants: list[Workspace], *, confirmed: bool, typed_name: str | None
-) -> None:
-    """Raise ConfirmationRequired with the affected workspaces, unless confirmed.
-
-    A typed name must be the current name of the workspace."""
-    if confirmed and typed_name in (None, workspace.name):
-        return
-    children = [{"id": each.id, "name": each.name} for each in descendants]
-    raise ConfirmationRequired(verb=verb, name=workspace.name, children=children, children_count=len(children))

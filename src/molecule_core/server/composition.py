@@ -5,6 +5,8 @@ import logging
 from collections.abc import Iterator
 from functools import partial
 
+from molecule_core.a2a_agents.model import A2A_CARD_TIMER, A2A_TASK_TIMER
+from molecule_core.a2a_agents.retention import A2ATaskRetention
 from molecule_core.access.model import PersonJoined
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
@@ -51,6 +53,7 @@ from molecule_core.api.oauth.consent import ConsentRoutes
 from molecule_core.api.oauth.metadata import OAuthMetadataRoutes
 from molecule_core.api.oauth.tokens import OAuthTokenRoutes
 from molecule_core.api.operations import MetricSources, OperationsRoutes, RetentionControl, StoreMetrics
+from molecule_core.api.org.a2a_agents import RemoteAgentRoutes
 from molecule_core.api.org.agent_registry import RegistryRoutes
 from molecule_core.api.org.connect import ConnectRoutes
 from molecule_core.api.org.orgs import OrgRoutes
@@ -105,6 +108,7 @@ from molecule_core.search.retention import SearchRetention
 from molecule_core.server.process import ProcessRuntime
 from molecule_core.server.server_record import read_server_record
 from molecule_core.server.services import (
+    build_a2a_agents,
     build_access,
     build_approvals,
     build_delegations,
@@ -181,7 +185,8 @@ class Server:
         runtime.cache_sync.register(self.access.reader, *AccessReader.KINDS)
         self.instructions = build_instructions(runtime, org)
         self.messages = build_messages(runtime, org, self.instructions)
-        self.delivery = build_delivery(runtime, org, self.messages, self._fetcher)
+        self.a2a_agents = build_a2a_agents(runtime, org, self.org_writer, self._fetcher)
+        self.delivery = build_delivery(runtime, org, self.messages, self._fetcher, self.a2a_agents)
         self.delegations = build_delegations(runtime, org, self.messages)
         self.approvals = build_approvals(
             self.store,
@@ -228,6 +233,8 @@ class Server:
             **self.threads.waits.timers,
             DELEGATION: self.delegations.writer.on_due,
             APPROVAL: self.approvals.writer.on_due,
+            A2A_CARD_TIMER: self.a2a_agents.writer.on_due,
+            A2A_TASK_TIMER: self.delivery.a2a_follower.on_due,
         }
         for kind, on_due in timer_handlers.items():
             self._timers.register(kind, on_due)
@@ -264,6 +271,7 @@ class Server:
         subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)
         subscribe(WorkspacesRemoved, "threads.on_workspaces_removed", self.threads.subscriber.on_workspaces_removed)
         subscribe(WorkspacesRemoved, "runners.on_workspaces_removed", on_runner_workspaces_removed)
+        subscribe(WorkspacesRemoved, "a2a_agents.on_workspaces_removed", self.a2a_agents.writer.on_workspaces_removed)
 
     def _build_retention(self) -> RetentionWorker:
         store, org, clock, limits = self.store, self._org, self.runtime.clock, self.settings.limits
@@ -279,6 +287,7 @@ class Server:
             HeartbeatRetention(store),
             LiveTurnRetention(store),
             RunnerRetention(store),
+            A2ATaskRetention(store),
             # Last: what the others have deleted is not searched any more.
             SearchRetention(store),
         )
@@ -381,7 +390,9 @@ class Server:
         yield from SampleTeamRoutes(lambda: self.sample_team_host).routes()
         yield from PeopleRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
         templates = TemplateChoices(self.instructions.reader)
-        yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, public_url=url).routes()
+        a2a = self.a2a_agents
+        yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, a2a.writer, public_url=url).routes()
+        yield from RemoteAgentRoutes(a2a.reader).routes()
         yield from WorkspaceTreeRoutes(self.org_writer, org, templates, public_url=url).routes()
         yield from WorkspaceLimitRoutes(self.limit_writer, org).routes()
         yield from TokenRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
@@ -595,6 +606,8 @@ class Server:
             self._retention.schedule_round(),
             self.instructions.writer.seed_builtin_templates(),
         )
+        if not self.store.is_shared:
+            await self.delivery.a2a_follower.resume()
         workers = [
             self._timers.run(),
             self.delivery.push_dispatcher.run(exclusive=not self.store.is_shared),
@@ -632,6 +645,8 @@ class Server:
         await self.live_hub.close()
         await self.mcp_routes.close()
         await self.progress_throttle.close()
+        await self.delivery.a2a_follower.close()
+        await self.a2a_agents.writer.close()
         if self._workers:
             await asyncio.gather(*self._workers)
             if self.runtime.outdated is None:

@@ -5,6 +5,9 @@ Called by server/composition.py, which registers subscribers, timers, caches and
 
 from msgspec import Struct
 
+from molecule_core.a2a_agents.client import A2AClient
+from molecule_core.a2a_agents.reader import A2AAgentReader
+from molecule_core.a2a_agents.writer import A2AAgentWriter
 from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.oauth_grants import OAuthGrantReader
 from molecule_core.access.push_secrets import load_push_secrets
@@ -36,6 +39,8 @@ from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages.approval_messages import ApprovalMessages
 from molecule_core.messages.delegation_messages import DelegationMessages
+from molecule_core.messages.delivery.a2a_delivery import A2ADelivery
+from molecule_core.messages.delivery.a2a_follower import A2ATaskFollower
 from molecule_core.messages.delivery.dead_letters import DeadLetterWriter
 from molecule_core.messages.delivery.push_claims import PushClaims
 from molecule_core.messages.delivery.push_dispatcher import PushDispatcher
@@ -53,6 +58,7 @@ from molecule_core.messages.subscribers import MessageSubscriber
 from molecule_core.messages.template_outcomes import CanaryMonitor
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
+from molecule_core.org.writer import OrgWriter
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
 from molecule_core.runners.reader import RunnerReader
@@ -74,6 +80,7 @@ from molecule_core.threads.subscribers import ThreadSubscriber
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.waits import AgentWaits
 from molecule_core.threads.writer import ThreadWriter
+from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from molecule_core.wire.schemas.approvals import ApprovalStatus
 
 
@@ -159,17 +166,40 @@ def build_messages(runtime: ProcessRuntime, org: OrgReader, instructions: Instru
     )
 
 
+class A2AAgentServices(Struct, frozen=True, eq=False):
+    """Services of A2A agents of others."""
+
+    writer: A2AAgentWriter
+    reader: A2AAgentReader
+    client: A2AClient
+
+
+def build_a2a_agents(
+    runtime: ProcessRuntime, org: OrgReader, org_writer: OrgWriter, fetcher: Fetcher
+) -> A2AAgentServices:
+    """Build the services of A2A agents of others."""
+    clock, limits = runtime.clock, runtime.settings.limits
+    extensions = frozenset((DELEGATION_EXTENSION,))
+    client = A2AClient(fetcher, clock=clock, limits=limits, known_extensions=extensions)
+    return A2AAgentServices(
+        A2AAgentWriter(runtime.store, org, org_writer, client, clock=clock, limits=limits),
+        A2AAgentReader(runtime.store),
+        client,
+    )
+
+
 class DeliveryServices(Struct, frozen=True, eq=False):
     """Services of push delivery, dead letters and waits for replies."""
 
     push_dispatcher: PushDispatcher
+    a2a_follower: A2ATaskFollower
     dead_letters: DeadLetterWriter
     reply_waiters: ReplyWaiters
     status_reader: DeliveryStatusReader
 
 
 def build_delivery(
-    runtime: ProcessRuntime, org: OrgReader, messages: MessageServices, fetcher: Fetcher
+    runtime: ProcessRuntime, org: OrgReader, messages: MessageServices, fetcher: Fetcher, a2a_agents: A2AAgentServices
 ) -> DeliveryServices:
     """Build the services of delivery."""
     store, wakeups, clock, ids = runtime.store, runtime.wakeups, runtime.clock, runtime.ids
@@ -189,11 +219,23 @@ def build_delivery(
         clock=clock,
         limits=limits,
     )
-    push_dispatcher = PushDispatcher(push_claims, org, wakeups, fetcher, clock=clock, limits=limits)
+    a2a_follower = A2ATaskFollower(
+        store,
+        a2a_agents.client,
+        a2a_agents.reader,
+        push_claims,
+        clock=clock,
+        limits=limits,
+        jitter=runtime.randomness.bits,
+    )
+    a2a_delivery = A2ADelivery(
+        a2a_agents.client, a2a_agents.reader, a2a_follower, messages.file_writer, clock=clock, limits=limits
+    )
+    push_dispatcher = PushDispatcher(push_claims, org, wakeups, fetcher, a2a_delivery, clock=clock, limits=limits)
     status_reader = DeliveryStatusReader(
         store, org, wakeups, clock=clock, limits=limits, circuit_open_until=push_dispatcher.circuit_open_until
     )
-    return DeliveryServices(push_dispatcher, dead_letters, reply_waiters, status_reader)
+    return DeliveryServices(push_dispatcher, a2a_follower, dead_letters, reply_waiters, status_reader)
 
 
 class DelegationServices(Struct, frozen=True, eq=False):

@@ -39,6 +39,7 @@ PACKAGES_WITH_QUERIES = (
     "threads",
     "live_turns",
     "runners",
+    "a2a_agents",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)

@@ -4,7 +4,7 @@ import { approvalOf, type DecisionInput, type Approval } from "../state/approval
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, NO_PROBLEMS, questionOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
-import { list, members, number, text } from "../state/json";
+import { at, list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
 import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, LoginHelpResponse, RequestRunnerBody, RunnerRequestView, RunnerView, SampleTeamView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
@@ -58,6 +58,15 @@ interface NewWorkspace {
   runtime?: string;
   parent_id?: string;
   role?: string;
+  a2a_card_url?: string;
+  a2a_credential?: A2ACredential;
+}
+
+/** A credential for an A2A agent of others. No response contains it. */
+export interface A2ACredential {
+  kind: "bearer" | "api_key" | "oauth2";
+  secret: string;
+  client_id?: string;
 }
 
 export interface WorkspaceChange {
@@ -69,6 +78,18 @@ export interface WorkspaceChange {
   instruction_shape?: string | null;
   reply_seconds?: number | null;
   send_drafts?: boolean;
+  a2a_card_url?: string | null;
+  a2a_credential?: A2ACredential | null;
+}
+
+/** How the A2A agent of a workspace is reached. */
+export interface A2AAgent {
+  interfaceUrl: string;
+  /** Transport, version, and whether it streams. */
+  protocol: string;
+  credential: string | null;
+  /** Why the last check of its card failed. */
+  error: string | null;
 }
 
 /** A message without a response for this long is shown as not sent; sending it again is safe, since it has a client id. */
@@ -327,6 +348,18 @@ export class Api {
 
   changeWorkspace(workspaceId: string, change: WorkspaceChange): Promise<unknown> {
     return this.request("PATCH", workspacePath(workspaceId), change);
+  }
+
+  /** How the A2A agent of a workspace is reached. */
+  async a2aAgent(workspaceId: string): Promise<A2AAgent> {
+    const found = await this.request("GET", `${workspacePath(workspaceId)}/a2a-agent`);
+    const streams = at(found, "streaming") === true ? ", streaming" : "";
+    return {
+      interfaceUrl: text(found, "interface_url") ?? "",
+      protocol: `A2A ${text(found, "version") ?? ""} ${text(found, "binding") ?? ""}${streams}`,
+      credential: text(found, "credential"),
+      error: text(found, "error"),
+    };
   }
 
   /** Create a team below a workspace, all or nothing. */

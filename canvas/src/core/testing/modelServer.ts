@@ -44,6 +44,7 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
     send_drafts: false,
     limited_until: null,
     limit_reason: null,
+    a2a_card_url: null,
     current_task: null,
     last_heard_at: null,
     ...part,

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import { useSession } from "../../core/app";
 import { useStored } from "../../core/store/store";
 import { Button } from "../../ui/Button";
+import { A2AAgentForm } from "./A2AAgentForm";
 import { AddAgent } from "./AddAgent";
 import { ConnectionStatus } from "./ConnectionStatus";
 import css from "./ConnectView.module.css";
@@ -20,6 +21,21 @@ export function ConnectView() {
   const hosts = useHosts();
   const runners = useRunners();
   const [byHand, setByHand] = useState(false);
+  const [byCard, setByCard] = useState(false);
+  if (made === null && byCard) {
+    return (
+      <div className={css.connect}>
+        <div className={css.inside}>
+          <h2 className={css.title}>Add an A2A agent</h2>
+          <A2AAgentForm />
+          <div>
+            <Button onClick={() => setByCard(false)}>Add another kind of agent</Button>
+          </div>
+        </div>
+      </div>
+    );
+  }
+  const card = <Button onClick={() => setByCard(true)}>Add an A2A agent by its card</Button>;
   if (made === null && !byHand && runners.rows !== null && runners.rows.length > 0) {
     return (
       <div className={css.connect}>
@@ -30,6 +46,7 @@ export function ConnectView() {
           <div>
             <Button onClick={() => setByHand(true)}>Connect an agent that you start yourself</Button>
           </div>
+          <div>{card}</div>
         </div>
       </div>
     );
@@ -39,7 +56,10 @@ export function ConnectView() {
       <div className={css.inside}>
         <h2 className={css.title}>Connect an agent</h2>
         {made === null ? (
-          <WorkspaceForm hosts={hosts} onMade={session.createdWorkspace.set} />
+          <>
+            <WorkspaceForm hosts={hosts} onMade={session.createdWorkspace.set} />
+            {session.canSend && <div>{card}</div>}
+          </>
         ) : (
           <ConnectionStatus connection={made} hosts={hosts} onHide={() => session.createdWorkspace.set({ ...made, token: "" })} onAnother={() => session.createdWorkspace.set(null)} />
         )}

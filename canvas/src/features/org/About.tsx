@@ -13,8 +13,10 @@ import { childrenOf, treeOf } from "../../core/state/tree";
 import { absolute, inactivity, until } from "../../core/text/time";
 import { plural, sentence } from "../../core/text/strings";
 import css from "./About.module.css";
+import { A2AAgentSection } from "./A2AAgentSection";
 import { AgentActions } from "./AgentActions";
 import { ConnectedApps } from "../apps/ConnectedApps";
+import { Fact, Section } from "./Section";
 
 const WorkspaceInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
 
@@ -24,6 +26,7 @@ export function About({ workspace }: { workspace: Workspace }) {
     <div className={css.about}>
       <AgentActivity workspace={workspace} />
       <Card card={workspace.agent_card} />
+      {workspace.a2a_card_url !== null && <A2AAgentSection workspace={workspace} cardUrl={workspace.a2a_card_url} />}
       <WorkspaceSection workspace={workspace} />
       {canSend && (
         <Section title="Answers">
@@ -42,24 +45,6 @@ export function About({ workspace }: { workspace: Workspace }) {
           <AgentActions workspace={workspace} />
         </Section>
       )}
-    </div>
-  );
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section className={css.section}>
-      <h3>{title}</h3>
-      {children}
-    </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div className={css.fact}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
     </div>
   );
 }

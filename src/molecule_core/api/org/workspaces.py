@@ -5,6 +5,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from molecule_core.a2a_agents import rules as rules_of_agents
+from molecule_core.a2a_agents.model import A2ACredential, A2ACredentialKind, FetchedCard
+from molecule_core.a2a_agents.writer import A2AAgentWriter, PreparedAgent
 from molecule_core.access.model import CredentialKind, Role
 from molecule_core.api.http.response import Response
 from molecule_core.api.instructions.template_choices import TemplateChoices
@@ -51,8 +54,24 @@ class CanvasPoint(Struct):
     y: float = 0.0
 
 
+class A2ACredentialBody(Struct, forbid_unknown_fields=True):
+    """A credential for the A2A agent of others; no response contains it.
+
+    `secret`: the token, the key, or the secret of an OAuth2 client. `header`, `token_url` and `scopes` replace what the
+    agent card says."""
+
+    kind: A2ACredentialKind
+    secret: str
+    header: str | None = None
+    client_id: str | None = None
+    token_url: str | None = None
+    scopes: list[str] | None = None
+
+
 class CreateWorkspaceBody(Struct):
-    """A workspace to create. Without a url it polls; with one, its messages are pushed there."""
+    """A workspace to create. Without a url it polls; with one, its messages are pushed there.
+
+    `a2a_card_url`: the address of the card of an A2A agent of others, which becomes the agent of the workspace."""
 
     name: str
     org_id: str | None = None
@@ -71,10 +90,14 @@ class CreateWorkspaceBody(Struct):
     send_drafts: bool = True
     canvas: CanvasPoint | None = None
     key: str | None = None
+    a2a_card_url: str | None = None
+    a2a_credential: A2ACredentialBody | None = None
 
 
 class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
-    """Changes to a workspace; what is left out stays. `parent_id` moves it and all below it; null: to the top."""
+    """Changes to a workspace; what is left out stays. `parent_id` moves it and all below it; null: to the top.
+
+    `a2a_card_url`: null ends the use of the A2A agent. `a2a_credential`: null removes the credential."""
 
     parent_id: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -91,6 +114,8 @@ class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
     delivery_mode: str | UnsetType = UNSET
     url: str | UnsetType | None = UNSET
     key: str | UnsetType | None = UNSET
+    a2a_card_url: str | UnsetType | None = UNSET
+    a2a_credential: A2ACredentialBody | UnsetType | None = UNSET
     collapsed: bool | UnsetType = UNSET
     x: float | UnsetType = UNSET
     y: float | UnsetType = UNSET
@@ -123,9 +148,17 @@ class WorkspaceRoutes:
     """Routes of workspaces and their tree."""
 
     def __init__(
-        self, writer: OrgWriter, org: OrgReader, templates: TemplateChoices, fetcher: Fetcher, *, public_url: str
+        self,
+        writer: OrgWriter,
+        org: OrgReader,
+        templates: TemplateChoices,
+        fetcher: Fetcher,
+        a2a_agents: A2AAgentWriter,
+        *,
+        public_url: str,
     ) -> None:
         self._fetcher = fetcher
+        self._a2a_agents = a2a_agents
         self._templates = templates
         self._writer = writer
         self._org = org
@@ -221,12 +254,13 @@ class WorkspaceRoutes:
         check_workspace_numbers(body.tier, body.max_concurrent_tasks)
         org_id = self._org_id_for(request, body.org_id)
         self._templates.check(request.caller, org_id, body.instruction_template_id, None)
+        agent = await self._prepare_agent(request, body.a2a_card_url, body.a2a_credential)
         point = body.canvas or CanvasPoint()
         new = NewWorkspace(
             name=body.name,
             parent_id=body.parent_id,
             role=body.role,
-            runtime=body.runtime or "generic-mcp",
+            runtime=body.runtime or ("generic-mcp" if agent is None else "a2a"),
             external=body.external,
             delivery_mode=mode,
             url=body.url,
@@ -240,8 +274,10 @@ class WorkspaceRoutes:
             x=point.x,
             y=point.y,
             key=body.key,
+            a2a_card_url=body.a2a_card_url,
         )
-        created = await self._writer.create_workspace(org_id, new)
+        more = None if agent is None else self._a2a_agents.changes(agent)
+        created = await self._writer.create_workspace(org_id, new, more)
         workspace = created.workspace
         connection = connection_details(
             workspace.id, created.token, self._public_url, mode=workspace.delivery_mode, push_secret=created.push_secret
@@ -258,6 +294,25 @@ class WorkspaceRoutes:
             },
             201,
         )
+
+    async def _prepare_agent(
+        self, request: Request, card_url: str | None, credential: A2ACredentialBody | None
+    ) -> PreparedAgent | None:
+        """Fetch and check the card of an A2A agent. Raises InvalidField, UnsafeUrl."""
+        if not card_url:
+            if credential is not None:
+                raise InvalidField(reason="a credential of an A2A agent needs the url of its card. Set a2a_card_url.")
+            return None
+
+        def complete(fetched: FetchedCard) -> A2ACredential | None:
+            if credential is None:
+                return None
+            named = {name: getattr(credential, name) for name in ("header", "client_id", "token_url", "scopes")}
+            return rules_of_agents.complete_credential(
+                credential.kind, credential.secret, card_url, fetched.parsed, request.limits, **named
+            )
+
+        return await self._a2a_agents.prepare(card_url, complete)
 
     async def _check_url(self, mode: str | None, url: str | None) -> None:
         """Check that the server may send requests to a push url. Raises UnsafeUrl, FetchFailed."""
@@ -324,7 +379,19 @@ class WorkspaceRoutes:
             if fields.get(name) == "":
                 del fields[name]
         await self._check_url(fields.get("delivery_mode"), fields.get("url"))
-        return json_response(self._workspace_view(await self._writer.update_workspace(request.workspace.id, fields)))
+        agent = await self._changed_agent(request, fields)
+        changed = await self._writer.update_workspace(request.workspace.id, fields, self._a2a_agents.changes(agent))
+        return json_response(self._workspace_view(changed))
+
+    async def _changed_agent(self, request: Request, fields: dict[str, Any]) -> PreparedAgent | None:
+        """Return the A2A agent that a change sets; None if it sets none. A new card url drops the credential."""
+        has_credential = "a2a_credential" in fields
+        credential = fields.pop("a2a_credential", None)
+        if "a2a_card_url" not in fields and not has_credential:
+            return None
+        card_url = fields.setdefault("a2a_card_url", request.workspace.a2a_card_url)
+        body = None if credential is None else msgspec.convert(credential, A2ACredentialBody)
+        return await self._prepare_agent(request, card_url, body)
 
     async def remove_workspace(self, request: Request) -> Response:
         """Remove a workspace and all below it; with `name`, only if a person typed its current name to confirm."""

@@ -51,6 +51,19 @@ class FetchResult(Struct, frozen=True):
     body: bytes
 
 
+class FetchStream(Protocol):
+    """A response that arrives over time, such as server-sent events. It must be closed."""
+
+    status: int
+    headers: dict[str, str]
+
+    async def read(self) -> bytes:
+        """Return what has arrived, empty at the end. Raises FetchFailed: a limit, an idle connection, or a break."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
 class Fetcher(Protocol):
     """Client for urls from outside; tests pass one that makes no connections.
 
@@ -70,6 +83,15 @@ class Fetcher(Protocol):
 
     async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         """Request a url with GET."""
+
+    async def open_stream(
+        self, url: str, headers: dict[str, str], body: bytes | None, *, idle_seconds: float, max_bytes: int
+    ) -> FetchStream:
+        """Send a request (POST if it has a body) and return its response once the headers are there.
+
+        `idle_seconds`: until the headers, and between two reads. `max_bytes`: of the whole response. A client without
+        streams raises FetchFailed."""
+        raise FetchFailed(reason="this client has no streams", sent=False, status=None)
 
     async def check_url(self, url: str) -> None:
         """Check a url at registration as a fetch would, without connecting.
@@ -121,6 +143,33 @@ class SafeFetcher(Fetcher):
     async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         target = parse_url(url, self._limits.url_length)
         return await self._fetch(target, _encode_request_head("GET", target, headers, {}), timeout_seconds, max_bytes)
+
+    async def open_stream(
+        self, url: str, headers: dict[str, str], body: bytes | None, *, idle_seconds: float, max_bytes: int
+    ) -> FetchStream:
+        target = parse_url(url, self._limits.url_length)
+        length = {} if body is None else {"Content-Length": str(len(body))}
+        request = _encode_request_head("GET" if body is None else "POST", target, headers, length) + (body or b"")
+        response, sent = _ResponseReader(self._limits.answer_header_bytes, max_bytes), False
+        try:
+            async with asyncio.timeout(idle_seconds) as bound:
+                addresses = await self._resolve_addresses(target)
+                reader, writer = await self._connect_first(target, addresses[:_MAX_TRIES], bound.when() or 0.0)
+                stream = _ResponseStream(response, reader, writer, idle_seconds)
+                try:
+                    sent = True
+                    writer.write(request)
+                    await writer.drain()
+                    await response.read_head(reader)
+                except BaseException:
+                    stream.close()
+                    raise
+        except TimeoutError:
+            raise FetchFailed(reason=f"no response arrived within {idle_seconds:g} s", sent=sent, status=None) from None
+        except OSError as error:
+            raise FetchFailed(reason=_describe_error(error), sent=sent, status=None) from None
+        stream.start()
+        return stream
 
     async def check_url(self, url: str) -> None:
         target = parse_url(url, self._limits.url_length)
@@ -248,6 +297,7 @@ class _ResponseReader:
         self._status = 0
         self._headers: dict[str, str] = {}
         self._body = bytearray()
+        self._taken_bytes = 0
         self._head_bytes = 0
         self._wire_bytes = 0
         self._in_body = False
@@ -256,11 +306,27 @@ class _ResponseReader:
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read to the end of the response. Raises FetchFailed, or OSError if the connection breaks."""
         while not self._complete:
-            data = await reader.read(_READ_BYTES)
-            if data:
-                self._feed(data)
-            else:
-                self._handle_eof()
+            await self._read_more(reader)
+
+    async def read_head(self, reader: asyncio.StreamReader) -> None:
+        """Read until the headers are there, perhaps with a part of the body."""
+        while not self._in_body:
+            await self._read_more(reader)
+
+    async def read_piece(self, reader: asyncio.StreamReader) -> bytes:
+        """Return the next bytes of the body, empty at its end."""
+        while not self._body and not self._complete:
+            await self._read_more(reader)
+        piece, self._body = bytes(self._body), bytearray()
+        self._taken_bytes += len(piece)
+        return piece
+
+    async def _read_more(self, reader: asyncio.StreamReader) -> None:
+        data = await reader.read(_READ_BYTES)
+        if data:
+            self._feed(data)
+        else:
+            self._handle_eof()
 
     def to_result(self) -> FetchResult:
         """Return the complete response."""
@@ -279,7 +345,7 @@ class _ResponseReader:
         if self._head_bytes > self._max_head_bytes or (not self._in_body and self._wire_bytes > self._max_head_bytes):
             self._fail(f"the headers of its response are larger than {self._max_head_bytes} bytes")
         if (
-            len(self._body) > self._max_body_bytes
+            self._taken_bytes + len(self._body) > self._max_body_bytes
             or self._wire_bytes > self._max_head_bytes + _MAX_WIRE_BYTES_PER_BYTE * self._max_body_bytes
         ):
             self._fail(f"its response is larger than {self._max_body_bytes} bytes")
@@ -325,3 +391,37 @@ class _ResponseReader:
     def on_message_complete(self) -> None:
         """Finish, unless it was an interim response."""
         self._complete = self._in_body
+
+
+class _ResponseStream(FetchStream):
+    """A response that is read piece by piece."""
+
+    def __init__(
+        self,
+        response: _ResponseReader,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        idle_seconds: float,
+    ) -> None:
+        self._response = response
+        self._reader = reader
+        self._writer = writer
+        self._idle_seconds = idle_seconds
+
+    def start(self) -> None:
+        """Take status and headers, which have been read."""
+        head = self._response.to_result()
+        self.status, self.headers = head.status, head.headers
+
+    async def read(self) -> bytes:
+        try:
+            async with asyncio.timeout(self._idle_seconds):
+                return await self._response.read_piece(self._reader)
+        except TimeoutError:
+            reason = f"nothing arrived within {self._idle_seconds:g} s"
+            raise FetchFailed(reason=reason, sent=True, status=None) from None
+        except OSError as error:
+            raise FetchFailed(reason=_describe_error(error), sent=True, status=None) from None
+
+    def close(self) -> None:
+        self._writer.transport.abort()

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from molecule_core.a2a_agents.model import RemoteTask
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import (
     DiskFull,
@@ -26,12 +27,15 @@ from molecule_core.messages.delivery.push_results import PushResultRecorder
 from molecule_core.messages.delivery.push_signature import PushSigner
 from molecule_core.messages.delivery_log import record_ticks
 from molecule_core.messages.delivery_state import (
+    AgentReply,
+    DeliveryFailure,
     DeliveryTick,
     PushAttempt,
     PushBatch,
     PushCandidate,
     PushCapacity,
     PushResult,
+    ReplyKind,
 )
 from molecule_core.messages.events import MessagesReleased, PushDeferred
 from molecule_core.messages.files import attachments
@@ -159,7 +163,14 @@ class PushClaims:
 
     def _to_push_attempt(self, row: ActivityPageRow) -> PushAttempt:
         return PushAttempt(
-            row.workspace_id, row.seq, row.id, row.attempt or 1, self._push_body(row), row.source_id, row.kind
+            row.workspace_id,
+            row.seq,
+            row.id,
+            row.attempt or 1,
+            self._push_body(row),
+            row.source_id,
+            row.kind,
+            row.context_id,
         )
 
     def _push_body(self, row: ActivityPageRow) -> str:
@@ -174,7 +185,9 @@ class PushClaims:
         if push.kind == MessageKind.DELEGATION:
             parse_reply, record = push_policy.parse_delegation_reply, self._recorder.record_delegation
         reply = None
-        if result.answer is not None:
+        if result.is_followed:
+            reply = AgentReply(ReplyKind.ACCEPTED)
+        elif result.answer is not None:
             content = await self._store_files(push.workspace_id, push_policy.answer_parts(result.answer))
             reply = parse_reply(result.answer, self._limits, content)
         files = () if reply is None else attachments.file_keys([*reply.parts])
@@ -183,6 +196,29 @@ class PushClaims:
         await self._store.run(
             Command(org_id, (*keys, *files), decide, exclusive=push.kind == MessageKind.APPROVAL_DECISION)
         )
+
+    async def record_followed(
+        self, org_id: str, task: RemoteTask, answer: str, failure: tuple[DeliveryFailure, str] | None
+    ) -> None:
+        """Record how a followed task ended or what it asks. `failure`: why it is not followed any more."""
+        code, reply = DeliveryFailure.AGENT_ERROR, AgentReply(ReplyKind.ERROR)
+        if failure is not None:
+            code, reply = failure[0], AgentReply(ReplyKind.ERROR, failure[1])
+        else:
+            is_delegation = task.kind == MessageKind.DELEGATION
+            parse_reply = push_policy.parse_delegation_reply if is_delegation else push_policy.parse_message_reply
+            content = await self._store_files(task.workspace_id, push_policy.answer_parts(answer))
+            reply = parse_reply(answer, self._limits, content)
+        keys = (*inbox_keys(task.workspace_id), obligation_key(task.workspace_id, task.source_id))
+        files = attachments.file_keys([*reply.parts])
+        decide = partial(self._recorder.record_followed, task, answer, reply, code)
+        all_keys = (*keys, *files, ("a2a task", task.key))
+        await self._store.run(Command(org_id, all_keys, decide, exclusive=task.kind == MessageKind.APPROVAL_DECISION))
+
+    async def record_progress(self, org_id: str, task: RemoteTask) -> None:
+        """Record that a followed task goes on."""
+        keys = (*inbox_keys(task.workspace_id), ("a2a task", task.key))
+        await self._store.run(Command(org_id, keys, partial(self._recorder.record_progress, task)))
 
     async def _store_files(self, workspace_id: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the parts of an answer with its inline files stored; one that cannot be stored becomes the reason."""

@@ -16,6 +16,7 @@ from molecule_core.common.errors import FetchFailed, ServerBusy, StoreUnavailabl
 from molecule_core.common.limits import Limits
 from molecule_core.common.net.safe_fetch import Fetcher
 from molecule_core.messages.delivery import push_policy
+from molecule_core.messages.delivery.a2a_delivery import A2ADelivery
 from molecule_core.messages.delivery.push_claims import PushClaims
 from molecule_core.messages.delivery.push_policy import FairScheduler
 from molecule_core.messages.delivery.push_signature import PushSigner
@@ -60,10 +61,12 @@ class PushDispatcher:
         org: OrgReader,
         wakeups: Notifier,
         fetcher: Fetcher,
+        a2a_delivery: A2ADelivery,
         *,
         clock: Clock,
         limits: Limits,
     ) -> None:
+        self._a2a_delivery = a2a_delivery
         self._push_claims = push_claims
         self._org = org
         self._wakeups = wakeups
@@ -283,6 +286,8 @@ class PushDispatcher:
                 await self._clock.wait(asyncio.get_running_loop().create_future(), _RECORD_RETRY_SECONDS)
 
     async def _post(self, workspace: Workspace | None, push: PushAttempt, signer: PushSigner) -> PushResult:
+        if workspace is not None and workspace.a2a_card_url is not None:
+            return await self._a2a_delivery.deliver(workspace, push)
         if workspace is None or workspace.url is None:
             return PushResult(
                 error="this workspace has no url", refused=True, code=DeliveryFailure.UNSAFE_URL, sent=False

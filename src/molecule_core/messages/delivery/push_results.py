@@ -5,6 +5,8 @@ Called by PushClaims; uses no network itself. See docs/explanation/delivery.md a
 from collections.abc import Generator
 from typing import Any
 
+from molecule_core.a2a_agents.model import RemoteTask
+from molecule_core.a2a_agents.writer import load_task, save_task
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.ids import IdGenerator, Randomness
 from molecule_core.common.limits import Limits
@@ -29,6 +31,7 @@ from molecule_core.messages.events import (
     ApprovalExplained,
     DeliveryFailed,
     MessageAnswered,
+    ProgressReported,
     PushAccepted,
     PushDeferred,
     PushOutcomeUnknown,
@@ -44,13 +47,19 @@ from molecule_core.messages.inbox.acks import (
 )
 from molecule_core.messages.model import Activity, InboxPosition, InboxState
 from molecule_core.messages.obligations.ledger import ObligationLedger
-from molecule_core.messages.obligations.model import Obligation, find_open_obligation, load_obligation
-from molecule_core.messages.obligations.transitions import undo_delivery
+from molecule_core.messages.obligations.model import (
+    Obligation,
+    find_open_obligation,
+    load_obligation,
+    reply_due_at,
+)
+from molecule_core.messages.obligations.transitions import extend_for_progress, undo_delivery
 from molecule_core.messages.storage_usage import count_bytes
 from molecule_core.org.model import DeliveryMode
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import CommandSteps, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
+from molecule_core.store.timers import TIMERS_KEY
 from molecule_core.wire.protocols.a2a_response import part_as_text
 from molecule_core.wire.schemas.activity import ActivityMethod, MessageKind
 
@@ -104,11 +113,7 @@ class PushResultRecorder:
         # through its tools, before the push failed
         is_answered = obligation is not None and not obligation.is_open
         if result.answer is not None or is_answered:
-            return (
-                yield from self._record_answer(
-                    push, state, inbox, obligation, result.answer or "{}", reply or _NO_REPLY
-                )
-            )
+            return (yield from self._record_answer(push, state, inbox, obligation, result, reply or _NO_REPLY))
         now = self._clock.now()
         failures = state.failures + int(
             push_policy.counts_as_failure(state.kind, result, failure_counts=failure_counts)
@@ -160,11 +165,19 @@ class PushResultRecorder:
         state: DeliveryState,
         inbox: InboxState,
         obligation: Obligation | None,
-        answer: str,
+        result: PushResult,
         reply: AgentReply = _NO_REPLY,
     ) -> CommandSteps[None]:
-        now = self._clock.now()
+        now, answer = self._clock.now(), None if result.is_followed else result.answer or "{}"
         written = yield from self._finish_push(push, state, inbox, now, DeliveryTick.ACKED, answer=answer)
+        written += _task_changes(result)
+        return written + (yield from self._apply_reply(push, state, obligation, reply, now))
+
+    def _apply_reply(
+        self, push: PushAttempt, state: DeliveryState, obligation: Obligation | None, reply: AgentReply, now: int
+    ) -> CommandSteps[None]:
+        """Return what the answer to a message changes, apart from its delivery."""
+        written = WriteSet(None)
         asked = yield from self._find_asked_delegation(state, reply)
         if asked is not None:
             closed = yield from self._record_answer_to_delegator(push, obligation, asked, reply, now)
@@ -285,10 +298,12 @@ class PushResultRecorder:
         obligation = yield from load_obligation(push.workspace_id, push.seq)
         if obligation is not None and not obligation.is_open and (reply is None or obligation.answer_id is not None):
             # It has ended, or the agent answered through its tools: this answer or failure adds nothing.
-            return (yield from self._record_answer(push, state, inbox, obligation, result.answer or "{}"))
+            return (yield from self._record_answer(push, state, inbox, obligation, result))
         now, error = self._clock.now(), push_policy.failure_text(result)
         if reply is not None:
-            written = yield from self._finish_push(push, state, inbox, now, DeliveryTick.ACKED, answer=result.answer)
+            answer = None if result.is_followed else result.answer
+            written = yield from self._finish_push(push, state, inbox, now, DeliveryTick.ACKED, answer=answer)
+            written += _task_changes(result)
             workspace = self._org.active_workspace(push.workspace_id)
             parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
             return written + (yield from self._delegation_changes(push, state, obligation, reply, parts, now))
@@ -315,6 +330,8 @@ class PushResultRecorder:
         reply: AgentReply,
         parts: list[dict[str, Any]],
         now: int,
+        *,
+        code: DeliveryFailure = DeliveryFailure.AGENT_ERROR,
     ) -> CommandSteps[None]:
         """Return the domain event for an agent's answer to a delegation, and the change of its obligation."""
         if reply.kind is ReplyKind.ACCEPTED:
@@ -326,9 +343,7 @@ class PushResultRecorder:
         if reply.kind is ReplyKind.ERROR:
             if obligation is not None and is_open:
                 closed = self._ledger.close_declined(obligation, now, reply.text)
-            return closed + WriteSet(
-                None, domain_events=[DeliveryFailed(state.id, DeliveryFailure.AGENT_ERROR, reply.text, now)]
-            )
+            return closed + WriteSet(None, domain_events=[DeliveryFailed(state.id, code, reply.text, now)])
         answer = AnswerContent(
             id=self._ids.new(),
             sender=f"workspace:{push.workspace_id}",
@@ -347,6 +362,55 @@ class PushResultRecorder:
         elif obligation is not None and is_open:
             closed = self._ledger.close_answered(obligation, now, answer.id)
         return closed + WriteSet(None, domain_events=[domain_event])
+
+    # -- tasks of A2A agents -------------------------------------------------------------------------------------------
+
+    def record_followed(
+        self, task: RemoteTask, answer: str, reply: AgentReply, code: DeliveryFailure
+    ) -> CommandSteps[None]:
+        """Record the end or the question of a followed task, unless another follower has claimed it meanwhile.
+
+        `code`: why an error ends the work. `task`: with the state to store. The message was acknowledged when its agent
+        accepted it."""
+        known = yield from load_task(task.workspace_id, task.activity_id)
+        state = yield from load_delivery_state(task.activity_id)
+        workspace = self._org.workspace(task.workspace_id)
+        if known is None or known.claim != task.claim or state is None or workspace is None or workspace.removed:
+            return WriteSet(None)
+        now = self._clock.now()
+        obligation = yield from load_obligation(task.workspace_id, task.seq)
+        push = PushAttempt(task.workspace_id, task.seq, task.activity_id, state.attempt, "", task.source_id, task.kind)
+        row = {"workspace_id": task.workspace_id, "seq": task.seq, "failures": state.failures, "next_at": 0, "busy": 0}
+        answered = {"noted_at": now, "last_error": state.last_error, "answer": answer, "answered_at": now}
+        writes: list[Statement] = [("save_push", {**row, **answered}), *save_task(task)]
+        writes += self._count_answer(task.workspace_id, state, answer)
+        notify = (answer_key(state.id), log_key(workspace.id), org_key(workspace.org_id), TIMERS_KEY)
+        written = WriteSet(None, writes, notify=notify)
+        if task.kind != MessageKind.DELEGATION:
+            if obligation is not None and not obligation.is_open:  # it was answered by other means
+                return written
+            return written + (yield from self._apply_reply(push, state, obligation, reply, now))
+        if obligation is not None and not obligation.is_open and obligation.answer_id is not None:
+            return written
+        parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
+        return written + (yield from self._delegation_changes(push, state, obligation, reply, parts, now, code=code))
+
+    def record_progress(self, task: RemoteTask) -> CommandSteps[None]:
+        """Record that a followed task goes on, unless another follower has claimed it meanwhile."""
+        known = yield from load_task(task.workspace_id, task.activity_id)
+        workspace = self._org.workspace(task.workspace_id)
+        if known is None or known.claim != task.claim or workspace is None or workspace.removed:
+            return WriteSet(None)
+        now, written = self._clock.now(), WriteSet(None, save_task(task), notify=(TIMERS_KEY,))
+        if task.failures:  # it was not seen
+            return written
+        if task.kind == MessageKind.DELEGATION:
+            return written + WriteSet(None, domain_events=[ProgressReported(task.activity_id, "", now)])
+        obligation = yield from load_obligation(task.workspace_id, task.seq)
+        if obligation is None or not obligation.is_open:
+            return written
+        due_at = reply_due_at(workspace, self._limits, now)
+        return written + WriteSet(None, extend_for_progress(obligation, due_at))
 
     def _insert_chat_message(self, state: DeliveryState, reply: AgentReply, now: int) -> CommandSteps[Activity]:
         """Insert an agent's answer to a person into their chat, as if the agent had written it there."""
@@ -367,6 +431,11 @@ class PushResultRecorder:
             context_id=state.context_id or activity_id,
         )
         return insert_activity(row, resolved.file_ids, event_name="AGENT_MESSAGE")
+
+
+def _task_changes(result: PushResult) -> WriteSet[None]:
+    """Return what the delivery to an A2A agent stores besides."""
+    return WriteSet(None, result.more_writes, notify=(TIMERS_KEY,)) if result.more_writes else WriteSet(None)
 
 
 def _data_as_text(part: dict[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
     send_drafts: bool
     limited_until: str | None
     limit_reason: str | None
+    a2a_card_url: str | None
 
 
 class AgentOnlinePayload(Struct, frozen=True, omit_defaults=True):

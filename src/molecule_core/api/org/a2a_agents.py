@@ -1,0 +1,66 @@
+"""Route of the A2A agent of a workspace: how it is reached, and whether its card was found. No credential is shown."""
+
+from msgspec import Struct
+
+from molecule_core.a2a_agents.model import A2AAgent
+from molecule_core.a2a_agents.reader import A2AAgentReader
+from molecule_core.access.model import Role
+from molecule_core.api.http.response import Response
+from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.errors import NotFound
+
+
+class A2AAgentResponse(Struct, frozen=True):
+    """The A2A agent of a workspace.
+
+    `credential`: the kind of the stored credential, or null. `origins`: the only ones that get it. `accepts`: the kinds
+    of credentials that the card describes. `error`: why the last check of the card failed."""
+
+    card_url: str
+    interface_url: str
+    binding: str
+    version: str
+    streaming: bool
+    credential: str | None
+    origins: tuple[str, ...]
+    accepts: tuple[str, ...]
+    checked_at: str | None
+    error: str | None
+
+
+class RemoteAgentRoutes:
+    """Route of the A2A agent of a workspace."""
+
+    def __init__(self, reader: A2AAgentReader) -> None:
+        self._reader = reader
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        viewer_of = AccessPolicy(PERSON_OR_ADMIN, WorkspaceScope.OWN, Role.VIEWER)
+        about = "Get the A2A agent of a workspace"
+        path = "/workspaces/{id}/a2a-agent"
+        return [Route("GET", path, self.get_agent, viewer_of, about, None, A2AAgentResponse)]
+
+    async def get_agent(self, request: Request) -> Response:
+        """Return how the A2A agent of a workspace is reached; 404 if its agent is another one."""
+        agent = await self._reader.agent(request.workspace.id)
+        if agent is None:
+            raise NotFound(what="A2A agent of this workspace")
+        return json_response(_agent_response(agent))
+
+
+def _agent_response(agent: A2AAgent) -> A2AAgentResponse:
+    card, credential = agent.parsed_card(), agent.parsed_credential()
+    return A2AAgentResponse(
+        card_url=agent.card_url,
+        interface_url=card.interface.url,
+        binding=card.interface.binding.value,
+        version=card.interface.line.value,
+        streaming=card.streaming,
+        credential=None if credential is None else credential.kind.value,
+        origins=() if credential is None else credential.origins,
+        accepts=card.schemes,
+        checked_at=to_rfc3339(agent.checked_at) if agent.checked_at else None,
+        error=agent.error,
+    )
