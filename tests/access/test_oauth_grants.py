@@ -1,5 +1,6 @@
 """Apps that people connect to a workspace by OAuth: codes, tokens, their ends, and what they open."""
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -222,7 +223,7 @@ async def test_a_grant_ends_when_the_person_said(issuer: Running, clock: FakeClo
 
 
 @requirement("M39")
-async def test_an_operator_disconnects_an_app_and_its_stream_ends(issuer: Running) -> None:
+async def test_an_operator_disconnects_an_app_of_this_workspace_only(issuer: Running) -> None:
     seat, other = await issuer.seat("Ops"), await issuer.seat("Other")
     browser, _ = await browser_of(issuer)
     app = await connected(issuer, browser, seat.id)
@@ -367,6 +368,31 @@ async def test_the_journal_names_the_app_and_never_a_token(issuer: Running) -> N
         ("Test app", person_id)
     }
     assert app.access_token not in str(journal)
+
+
+async def test_no_log_has_a_code_or_a_token(issuer: Running, caplog: pytest.LogCaptureFixture) -> None:
+    seat, client_id = await issuer.seat("Ops"), await registered(issuer)
+    browser, _ = await browser_of(issuer)
+    with caplog.at_level(logging.DEBUG):
+        code = await code_for(browser, client_id, seat.id)
+        app = ConnectedApp(issuer, client_id, seat.id, (await exchanged(issuer, client_id, code)).json)
+        await app.status()
+        await app.refresh()
+        await exchanged(issuer, client_id, code)
+        assert await app.status() == 401
+    secrets = (code, app.access_token, str(app.tokens["refresh_token"]), VERIFIER, browser.cookie.partition("=")[2])
+    assert [each for each in secrets if each in caplog.text] == []
+
+
+async def test_guesses_at_the_pages_and_at_the_token_endpoint_are_limited(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    limits = within(logins_per_minute=2, anonymous_per_minute=5)
+    async with running(engine, place, tmp_path, limits=limits, has_public_url=True) as server:
+        tries = [await send(server, "POST", "/oauth/login", {"link": "mol_ln_a"}, Origin=server.url) for _ in range(3)]
+        assert [each.status for each in tries] == [400, 400, 429]
+        tries = [await exchanged(server, "a", "mol_oc_a") for _ in range(6)]
+        assert [each.status for each in tries] == [400] * 5 + [429]
 
 
 async def test_the_store_has_no_code_and_no_token_as_it_is(issuer: Running) -> None:

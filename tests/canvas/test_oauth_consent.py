@@ -11,6 +11,7 @@ from testing.canvas.foreign_page import serving
 from testing.oauth_apps import ConnectedApp, exchanged, query_of, registered
 from testing.running_server import Running, running
 from testing.waits import IN_PROCESS_SECONDS
+from tests.canvas.axe import find_barriers
 from tests.canvas.expectations import expect
 from tests.requirements import requirement
 
@@ -73,6 +74,7 @@ async def test_a_person_logs_in_connects_an_app_and_is_back_at_it(
     await expect(page.get_by_role("heading", name="<i>Notes</i> asks for access to a workspace")).to_be_visible()
     await expect(page.get_by_text("Molecule has not verified it.")).to_be_visible()
     await expect(page.get_by_text(redirect_uri)).to_be_visible()
+    assert await find_barriers(page) == []
     await page.get_by_label("Workspace", exact=True).select_option(label="Ops")
     async with page.expect_navigation(url=f"{redirect_uri}?**"):
         await page.get_by_role("button", name="Connect").click()

@@ -14,12 +14,25 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from testing.engines import Engine
-from testing.mcp_clients import ERAS, Era
-from testing.oauth_apps import PersonsBrowser, answer_of, browser_of, decided, registered
+from testing.engines import Engine, place_for
+from testing.mcp_clients import ERAS, Era, Line, answering, calling, listening, rpc
+from testing.oauth_apps import (
+    ConnectedApp,
+    PersonsBrowser,
+    answer_of,
+    browser_of,
+    call_tool,
+    code_for,
+    connected,
+    decided,
+    exchanged,
+    refreshed,
+    registered,
+)
 from testing.running_server import Running, Seat, running
-from testing.waits import IN_PROCESS_SECONDS, bounded
+from testing.waits import IN_PROCESS_SECONDS, bounded, until_waiting
 from tests.requirements import requirement
+from tests.system.multi_process.shared_servers import servers
 
 REDIRECT = "http://127.0.0.1:41234/callback"
 _MODES = {"handshake": "legacy", "stateless": "auto"}
@@ -141,3 +154,63 @@ async def test_the_sdk_with_a_registered_client_is_bound_to_the_endpoint_of_one_
     person, path = await person_for(issuer, seat), f"/workspaces/{seat.id}/mcp"
     async with sdk_client(issuer, person, MemoryStorage(known), "handshake", path) as (client, _):
         assert seat.id in str(await identity(client))
+
+
+# -- sessions and streams ----------------------------------------------------------------------------------------------
+
+
+@requirement("M39")
+async def test_a_disconnected_app_loses_its_stream_and_its_open_call_at_once(issuer: Running) -> None:
+    seat = await issuer.seat("Ops")
+    browser, _ = await browser_of(issuer)
+    app = await connected(issuer, browser, seat.id)
+    line = Line(issuer, app.access_token, "/mcp")
+    await line.begin()
+    [grant] = await issuer.admin.get(f"/workspaces/{seat.id}/oauth-grants")
+    async with listening(line) as stream, answering(line, calling("wait_for_message", {"timeout_secs": 60})) as call:
+        await until_waiting(issuer.server, 1)
+        await issuer.admin.call("DELETE", f"/workspaces/{seat.id}/oauth-grants/{grant['id']}")
+        assert (await call.reply()).status == 401
+        await stream.hung_up()
+    assert (await line.post(rpc("ping"))).status == 401
+
+
+async def test_a_session_outlives_the_token_with_which_it_began_and_is_of_no_other_app(issuer: Running) -> None:
+    seat = await issuer.seat("Ops")
+    browser, _ = await browser_of(issuer)
+    app = await connected(issuer, browser, seat.id)
+    other = await connected(issuer, browser, seat.id, app.client_id)
+    line = Line(issuer, app.access_token, "/mcp")
+    await line.begin()
+    assert (await app.refresh()).status == 200
+    line.token = app.access_token
+    assert (await line.post(rpc("ping"))).status == 200
+    line.token = other.access_token
+    assert (await line.post(rpc("ping"))).status == 404
+    line.token = seat.token
+    assert (await line.post(rpc("ping"))).status == 404
+
+
+@requirement("M39", "M38")
+@pytest.mark.parametrize("end", ["revoked", "viewer", "workspace"])
+async def test_what_ends_a_grant_in_one_process_ends_it_in_another(tmp_path: Path, postgres: str, end: str) -> None:
+    place, address = await place_for("postgres", tmp_path, postgres), "https://molecule.example"
+    async with servers(place, tmp_path, public_url=address) as (one, two):
+        seat, client_id = await one.seat("Ops"), await registered(one)
+        browser, person_id = await browser_of(one)
+        code = await code_for(browser, client_id, seat.id, {"resource": f"{address}/mcp"})
+        tokens = (await exchanged(two, client_id, code, resource=f"{address}/mcp")).json
+        app = ConnectedApp(two, client_id, seat.id, tokens)
+        assert await app.status() == 200
+        if end == "revoked":
+            [grant] = await one.admin.get(f"/workspaces/{seat.id}/oauth-grants")
+            await one.admin.call("DELETE", f"/workspaces/{seat.id}/oauth-grants/{grant['id']}")
+        elif end == "viewer":
+            org_id = one.server.registry.orgs()[0].id
+            await one.admin.call("PATCH", f"/orgs/{org_id}/people/{person_id}", body={"role": "viewer"})
+        else:
+            await one.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
+        await two.server.store.catch_up()
+        late = await call_tool(two, app.access_token, "get_runtime_identity")
+        assert late.status in ((401, 410) if end == "workspace" else (401,))
+        assert (await refreshed(two, client_id, tokens["refresh_token"])).status == 400
