@@ -136,7 +136,7 @@ class OAuthGrantWriter:
             person = next((each for each in persons if each.id == request.person_id), None)
             if person is None or not role_includes(Role(person.role), Role.OPERATOR):
                 role = "none" if person is None else person.role
-                raise InsufficientRole(role=role, needed=Role.OPERATOR.value)  # control: grant-role
+                raise InsufficientRole(role=role, needed=Role.OPERATOR.value)
             live = yield ReadQuery(
                 "live_oauth_grants_of_workspace", {"workspace_id": request.workspace_id, "now": self._clock.now()}
             )
@@ -172,10 +172,10 @@ class OAuthGrantWriter:
             grant = OAuthGrant(*grants[0])
             *_, owner, address, challenge, target, expires_at, used_at = rows[0]
             is_right = (
-                used_at is None  # control: code-once
+                used_at is None
                 and expires_at > now
-                and owner == client_id  # control: code-client
-                and address == redirect_uri  # control: code-redirect
+                and owner == client_id
+                and address == redirect_uri
                 and resource in ("", target)
                 and is_proven(challenge, verifier)
             )
@@ -211,7 +211,7 @@ class OAuthGrantWriter:
             _, _, owner, target, kind, expires_at, ended_at = rows[0]
             if kind != REFRESH or owner != client_id or expires_at <= now or resource not in ("", target):
                 raise GrantRefused("invalid_grant", _WRONG_TOKEN)
-            if ended_at is not None:  # control: refresh-once
+            if ended_at is not None:
                 return self._refuse("invalid_grant", _WRONG_TOKEN, (yield from self._end_grants(grants)))
             if scope and set(scope.split()) != set(grant.scope.split()):
                 raise GrantRefused("invalid_scope", f"the scope of this grant is {grant.scope}")

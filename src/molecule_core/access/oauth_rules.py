@@ -86,7 +86,7 @@ def is_proven(challenge: str, verifier: str) -> bool:
     if _VERIFIER.fullmatch(verifier) is None:
         return False
     digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-    return hmac.compare_digest(digest, challenge)  # control: proof-key
+    return hmac.compare_digest(digest, challenge)
 
 
 def requested_scope(text: str) -> str:

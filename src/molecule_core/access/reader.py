@@ -46,7 +46,7 @@ class AccessReader(SyncedCache):
     def cached_caller(self, token: str, resource: str = "") -> Caller | None:
         """Return the caller of a token if it is cached, unexpired and not for another resource."""
         caller = self.cache.callers.get(hash_token(token))
-        if caller is None or caller.resource not in ("", resource):  # control: token-resource
+        if caller is None or caller.resource not in ("", resource):
             return None
         return caller if caller.expires_at is None or caller.expires_at > self._clock.now() else None
 

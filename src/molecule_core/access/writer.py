@@ -322,7 +322,7 @@ class PeopleWriter:
             if new_role != Role.OWNER.value:
                 writes.append(self._end_invitations_by(org_id, person_id))
             change = WriteSet(new, writes) + self._record_change(new)
-            if new_role == Role.VIEWER.value:  # control: grants-end-with-role
+            if new_role == Role.VIEWER.value:
                 change = change + (yield from self._oauth.end_grants_of_person(person_id))
             return change
 

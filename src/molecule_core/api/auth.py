@@ -262,7 +262,7 @@ def _check_reads_only(request: Request) -> None:
 
     The resource itself is called with POST; what its tools do arrives here as an internal request."""
     is_change = request.route.method != "GET" or any(each in request.query_params() for each in _CHANGING_PARAMS)
-    if request.is_internal and is_change:  # control: read-only-scope
+    if request.is_internal and is_change:
         raise CredentialNotAccepted(kind="read-only", takes=f"a connection with the scope {ACT_SCOPE}")
 
 

@@ -81,7 +81,7 @@ class ClientDirectory:
         Raises GrantRefused."""
         is_document = client_id.startswith("https://")
         client = await (self._fetched_client(client_id) if is_document else self._registered_client(client_id))
-        if not is_registered_redirect(redirect_uri, client.redirect_uris):  # control: redirect-uri
+        if not is_registered_redirect(redirect_uri, client.redirect_uris):
             raise GrantRefused("invalid_request", "the redirect address is not one of those of the client")
         return client
 

@@ -193,7 +193,7 @@ class ConsentRoutes:
     async def decide(self, request: Request) -> Response:
         """Grant what the person chose and return to the app with a code, or with the refusal."""
         self._check_enabled()
-        check_same_origin(request.headers, upgrade=True)  # control: consent-origin
+        check_same_origin(request.headers, upgrade=True)
         try:
             form = parse_form(request)
             encoded = required(form, "request")
@@ -216,7 +216,7 @@ class ConsentRoutes:
         """Store the grant that a form chose, and return its code. Raises GrantRefused and the errors of the writer."""
         manager, workspace = await self._chosen_workspace(request, form.get("workspace", ""), asked)
         chosen, days = form.get("scope", READ_SCOPE), form.get("days", "")
-        if chosen not in asked.scope.split():  # control: chosen-scope
+        if chosen not in asked.scope.split():
             raise GrantRefused("invalid_scope", "the app did not ask for this permission")
         if not (days.isascii() and days.isdigit() and 1 <= int(days[:5]) <= self._limits.oauth_grant_days):
             raise GrantRefused("invalid_request", "this duration cannot be chosen")
@@ -247,7 +247,7 @@ class ConsentRoutes:
             and asked.workspace_id in ("", workspace.id)
             and asked.client.org_id in ("", workspace.org_id)
         )
-        if workspace is None or manager is None or not is_possible:  # control: consent-workspace
+        if workspace is None or manager is None or not is_possible:
             raise GrantRefused("access_denied", "you do not manage this workspace")
         return manager, workspace
 
@@ -282,7 +282,7 @@ class ConsentRoutes:
         if target == f"{self._issuer}/mcp":
             return target, ""
         found = re.fullmatch(rf"{re.escape(self._issuer)}/workspaces/([A-Za-z0-9._:-]+)/mcp", target)
-        if found is None:  # control: requested-resource
+        if found is None:
             raise GrantRefused("invalid_target", "the resource is not an address of this server's MCP endpoint")
         return target, found[1]
 
