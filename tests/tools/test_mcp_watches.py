@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from molecule_core.tools.mcp_features import (
+    CHECK_SECONDS,
     MAX_WATCHES,
     CallerWorkspace,
     Changes,
@@ -12,11 +13,13 @@ from molecule_core.tools.mcp_features import (
     Watch,
     WatchSet,
     changed_ids,
+    coalesce,
 )
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.spec import ToolError
 from molecule_core.wire.protocols.jsonrpc import RpcError
-from testing.clocks import settle
+from testing.clocks import FakeClock, settle
+from testing.waits import bounded
 from tests.tools.mcp_session import no_download
 from tests.tools.test_mcp_prompts import Registry
 
@@ -113,6 +116,29 @@ async def test_a_session_follows_a_hundred_things_each_once(journal: Journal) ->
         await journal.watches.add("one more", journal.watch("one more"))
     assert len(journal.watches) == MAX_WATCHES
     await journal.watches.close()
+
+
+async def test_events_that_come_together_are_read_once_a_second(journal: Journal) -> None:
+    clock = FakeClock()
+    found: list[frozenset[str]] = []
+
+    async def read() -> None:
+        async for ids in coalesce(journal.changes(), clock):
+            found.append(ids)
+
+    reading = asyncio.create_task(read())
+    await settle()
+    assert found == [frozenset()]
+    for id_ in ("a", "b", "a"):
+        journal.events.put_nowait(frozenset((id_,)))
+    await settle()
+    assert len(found) == 1
+    await clock.advance(CHECK_SECONDS)
+    assert found[1:] == [{"a", "b"}]
+    journal.events.put_nowait(frozenset(("c",)))
+    journal.events.put_nowait(None)
+    await bounded(reading)
+    assert found[2:] == [{"c"}]
 
 
 def test_an_event_names_what_it_is_about() -> None:

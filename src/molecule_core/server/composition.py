@@ -364,7 +364,7 @@ class Server:
             org,
             self._host_contexts,
             lambda: self.wakeups.closing,
-            JournalChanges(self.live_hub, org).follow,
+            JournalChanges(self.live_hub, org, runtime.clock).follow,
             dependencies,
         )
         return McpRoutes(host, authenticator, org, self.live_hub, self.org_writer, dependencies)

@@ -14,12 +14,16 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
+from molecule_core.common.clock import Clock
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.spec import ToolError, ToolSpec
 from molecule_core.wire.protocols.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 MAX_WATCHES = 100
 """Resources and tasks that one session, or one stream of notifications, may follow."""
+CHECK_SECONDS = 1.0
+"""What is followed is read at most once in this time: a busy thread has many events, and each read is a request of the
+caller's allowance."""
 STATELESS_SINCE = "2026-07-28"
 """Versions from this one on have no handshake. Versions are dates, so they compare as text."""
 _MAX_CURSOR_LENGTH = 512
@@ -128,23 +132,29 @@ class TaskRunner(Protocol):
 
 
 class PageCursor(Struct, frozen=True, array_like=True):
-    """Where the next page of a list begins: workspace by workspace, part by part, before a row."""
+    """Where a page of a list begins: workspace by workspace, part by part, before a row. `page`: its number."""
 
     workspace: int = 0
     part: int = 0
     before: str = ""
+    page: int = 0
 
-    def next_page(self, before: str, *, parts: int, workspaces: int) -> dict[str, str]:
-        """Return `nextCursor` as a member of the result; no member after the last page.
+    def following(self, before: str, *, parts: int, workspaces: int, pages: int = 0) -> "PageCursor | None":
+        """Return where the next page begins; None after the last one.
 
-        `before`: the last row of this page; empty if the part has ended."""
-        following = PageCursor(self.workspace, self.part, before)
-        if not before:
-            is_last = self.part + 1 >= parts
-            following = PageCursor(self.workspace + 1) if is_last else PageCursor(self.workspace, self.part + 1)
-        if following.workspace >= workspaces:
-            return {}
-        return {"nextCursor": base64.urlsafe_b64encode(msgspec.json.encode(following)).decode()}
+        `before`: the last row of this page; empty if the part has ended. `pages`: of a part at most; 0: all."""
+        if before and (not pages or self.page + 1 < pages):
+            return PageCursor(self.workspace, self.part, before, self.page + 1)
+        if self.part + 1 < parts:
+            return PageCursor(self.workspace, self.part + 1)
+        return PageCursor(self.workspace + 1) if self.workspace + 1 < workspaces else None
+
+
+def cursor_member(cursor: PageCursor | None) -> dict[str, str]:
+    """Return `nextCursor` as a member of a result; no member after the last page."""
+    if cursor is None:
+        return {}
+    return {"nextCursor": base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()}
 
 
 def read_cursor(value: object, *, parts: int, workspaces: int) -> PageCursor:
@@ -205,6 +215,38 @@ class Watch:
             return None
         self._version = version
         return notification
+
+
+async def coalesce(source: Changes, clock: Clock) -> Changes:
+    """Yield what a source yields, together and at most once in CHECK_SECONDS."""
+    collected = list[frozenset[str]]()
+    news, ended = asyncio.Event(), asyncio.Event()
+
+    async def collect() -> None:
+        try:
+            async with contextlib.aclosing(source):
+                async for ids in source:
+                    collected.append(ids)
+                    news.set()
+        finally:
+            ended.set()
+            news.set()
+
+    task = asyncio.create_task(collect())
+    try:
+        while True:
+            await news.wait()
+            news.clear()
+            batch, collected[:] = list(collected), []
+            if batch:
+                yield frozenset() if frozenset() in batch else frozenset[str]().union(*batch)
+                await clock.wait(ended.wait(), CHECK_SECONDS)
+            if task.done() and not collected:
+                await task
+                return
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class WatchSet:

@@ -21,7 +21,9 @@ from molecule_core.tools.mcp_features import (
     FeatureMethod,
     FeatureRequest,
     Notification,
+    PageCursor,
     Watch,
+    cursor_member,
     read_cursor,
     to_rpc_error,
     unknown_cursor,
@@ -44,6 +46,10 @@ _PLATFORM_FILE = re.compile(
     r"(?:platform-pending:|(?:https?://[^/?#]+)?/workspaces/)([\w-]{1,64})/(?:files/)?([\w-]{1,64})"
 )
 _PAGE = 100
+MAX_LIST_PAGES = 10
+"""Pages of threads, and of the log for files: Claude Code reads the whole list whenever it starts."""
+# Reads of one request of the list, which looks for the next resources.
+_MAX_READS = 10
 _MAX_NAME, _MAX_QUOTED = 200, 200
 _DEFAULT_TYPE = "application/octet-stream"
 # From this version on, clients know titles, and times in annotations.
@@ -69,7 +75,7 @@ class ResourceFeature:
         self._workspaces = workspaces
 
     def capabilities(self, version: str) -> dict[str, Any]:
-        """Return the announcement. New threads and files are not announced: the list is as long as the log."""
+        """Return the announcement. New threads and files are not announced: they come with each message."""
         return {"resources": {"subscribe": True}}
 
     def methods(self, version: str) -> Mapping[str, FeatureMethod]:
@@ -104,12 +110,21 @@ class ResourceFeature:
     async def _list_resources(self, request: FeatureRequest) -> dict[str, Any]:
         workspaces, parts = await self._workspaces(), (_list_threads, _list_files)
         cursor = read_cursor(request.params.get("cursor"), parts=len(parts), workspaces=len(workspaces))
-        try:
-            rows, before = await parts[cursor.part](workspaces[cursor.workspace], cursor.before)
-        except ToolError as error:
-            raise (unknown_cursor() if error.code in UNKNOWN_CODES else to_rpc_error(error)) from None
-        following = cursor.next_page(before, parts=len(parts), workspaces=len(workspaces))
-        return {"resources": [each.to_listing(request.version) for each in rows], **following}
+        rows, following = list[_ResourceRow](), cursor
+        next_cursor: PageCursor | None = cursor
+        for _ in range(_MAX_READS):
+            try:
+                found, before = await parts[following.part](workspaces[following.workspace], following.before)
+            except ToolError as error:
+                raise (unknown_cursor() if error.code in UNKNOWN_CODES else to_rpc_error(error)) from None
+            rows += found
+            next_cursor = following.following(
+                before, parts=len(parts), workspaces=len(workspaces), pages=MAX_LIST_PAGES
+            )
+            if rows or next_cursor is None:
+                break
+            following = next_cursor
+        return {"resources": [each.to_listing(request.version) for each in rows], **cursor_member(next_cursor)}
 
     # -- read ----------------------------------------------------------------------------------------------------------
 

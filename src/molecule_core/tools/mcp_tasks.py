@@ -30,6 +30,7 @@ from molecule_core.tools.mcp_features import (
     FeatureRequest,
     Notification,
     Watch,
+    cursor_member,
     read_cursor,
     to_rpc_error,
     unknown_cursor,
@@ -391,8 +392,8 @@ class TaskFeature:
             states, before = await parts[cursor.part](workspaces[cursor.workspace], cursor.before)
         except ToolError as error:
             raise (unknown_cursor() if error.code in UNKNOWN_CODES else to_rpc_error(error)) from None
-        following = cursor.next_page(before, parts=len(parts), workspaces=len(workspaces))
-        return {"tasks": [_to_task(each) for each in states], **following}
+        following = cursor.following(before, parts=len(parts), workspaces=len(workspaces))
+        return {"tasks": [_to_task(each) for each in states], **cursor_member(following)}
 
     async def _cancel(self, request: FeatureRequest) -> dict[str, Any]:
         self.check_declared(request)

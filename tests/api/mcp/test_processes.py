@@ -64,3 +64,27 @@ async def test_a_wait_in_one_process_is_woken_by_a_message_to_another(shared: st
             await until_waiting(one.server, 1)
             _, reply = await bounded(asyncio.gather(person.send(ops.id, "over here"), call.reply()))
         assert reply.json["result"]["structuredContent"]["message"]["text"] == "over here"
+
+
+@requirement("N1", "D10", "M38")
+async def test_a_task_and_a_subscription_are_served_by_any_process(shared: str, tmp_path: Path) -> None:
+    async with servers(shared, tmp_path) as (one, two):
+        ops = await one.seat("Ops")
+        desk = await one.seat("Desk", parent_id=ops.id)
+        started = await two.admin.post(f"/workspaces/{ops.id}/threads", {"base_instructions": "Be.", "input": "one"})
+        uri = f"molecule://threads/{started['thread_id']}"
+        line = line_of(one, ops)
+        await line.begin()
+        async with listening(line) as stream:
+            assert (await line.post(rpc("resources/subscribe", {"uri": uri}))).json["result"] == {}
+            await two.admin.post(f"/threads/{started['thread_id']}/turns", {"input": "two"})
+            assert uri in (await bounded(stream.block()))["data"]
+        given = {"workspace_id": desk.id, "task": "Make tea"}
+        call = rpc("tools/call", {"name": "delegate_task", "arguments": given, "task": {}})
+        task = (await line.post(call)).json["result"]["task"]["taskId"]
+        line.server = two
+        assert (await line.post(rpc("tasks/get", {"taskId": task}))).json["result"]["status"] == "working"
+        path = f"/workspaces/{desk.id}/delegations/{task}/update"
+        await desk.api.post(path, {"status": "completed", "result": "Two cups."})
+        result = (await bounded(line.post(rpc("tasks/result", {"taskId": task})))).json["result"]
+        assert result["structuredContent"]["result"] == "Two cups."

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiClient
+from molecule_core.tools import mcp_resources
 from molecule_core.tools.mcp_resources import MAX_FILE_BYTES
 from testing.engines import Engine
 from testing.exchanged_files import PNG
@@ -90,6 +91,22 @@ async def test_files_and_threads_are_listed_and_read(server: Running, era: Era) 
         "molecule://workspaces/{workspace_id}/files/{file_id}",
         "molecule://threads/{thread_id}",
     ]
+
+
+async def test_a_list_without_resources_is_one_answer(server: Running) -> None:
+    ops, person = await server.seat("Ops"), await server.person()
+    await person.send(ops.id, "no file")
+    result = (await line_of(server, ops).post(stateless("resources/list"))).json["result"]
+    assert result["resources"] == [] and "nextCursor" not in result
+
+
+async def test_a_long_log_ends_the_list(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_resources, "MAX_LIST_PAGES", 2)
+    monkeypatch.setattr(mcp_resources, "_PAGE", 2)
+    ops, person = await server.seat("Ops"), await server.person()
+    threads = [await start_thread(person, ops, f"thread {number}") for number in range(6)]
+    async with hosted(server, ops.token, "stateless") as host:
+        assert list(await listed(host)) == [f"molecule://threads/{each}" for each in reversed(threads[2:])]
 
 
 @requirement("N1")

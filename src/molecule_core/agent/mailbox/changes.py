@@ -10,7 +10,7 @@ from molecule_core.agent.mailbox.membership import Membership
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
-from molecule_core.tools.mcp_features import Changes, changed_ids
+from molecule_core.tools.mcp_features import Changes, changed_ids, coalesce
 
 # The server keeps events for longer than a stream is away; 30 s is what a person would wait for a notification.
 _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 30.0
@@ -26,7 +26,12 @@ async def download_file(membership: Membership, path: str, write: Callable[[byte
         raise unreachable_error(error) from None
 
 
-async def follow_changes(membership: Membership, clock: Clock, randomness: Randomness) -> Changes:
+def follow_changes(membership: Membership, clock: Clock, randomness: Randomness) -> Changes:
+    """Follow the journal of a workspace, at most so often as what changes may be read."""
+    return coalesce(_follow(membership, clock, randomness), clock)
+
+
+async def _follow(membership: Membership, clock: Clock, randomness: Randomness) -> Changes:
     """Yield the ids of what changes in the journal, until cancelled. After a break, anything may have changed."""
     back_off = BackOff(_FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS, randomness)
     while True:

@@ -12,8 +12,9 @@ import msgspec
 from molecule_core.access.model import Caller
 from molecule_core.api.live.hub import DISCONNECT_REASONS, LiveHub
 from molecule_core.api.live.subscribers import ChannelWork, LiveSubscriber
+from molecule_core.common.clock import Clock
 from molecule_core.org.reader import OrgReader
-from molecule_core.tools.mcp_features import Changes, changed_ids
+from molecule_core.tools.mcp_features import Changes, changed_ids, coalesce
 from molecule_core.views.feed import EncodedEvent
 
 # Unread sets of ids; with more, all that is followed is checked instead.
@@ -88,11 +89,16 @@ class ChangeTransport:
 class JournalChanges:
     """Follows the journal as its live channels do, within the same limits."""
 
-    def __init__(self, live: LiveHub, org: OrgReader) -> None:
+    def __init__(self, live: LiveHub, org: OrgReader, clock: Clock) -> None:
         self._live = live
         self._org = org
+        self._clock = clock
 
-    async def follow(self, caller: Caller, credential: str) -> Changes:
+    def follow(self, caller: Caller, credential: str) -> Changes:
+        """Follow the journal, at most so often as what changes may be read."""
+        return coalesce(self._follow(caller, credential), self._clock)
+
+    async def _follow(self, caller: Caller, credential: str) -> Changes:
         """Yield the ids of what changes, until the credential, the workspace or the server ends.
 
         Yields nothing if the credential has too many live channels."""
