@@ -4,14 +4,16 @@ Called by `tools/mcp_dispatcher.py`. All reads are requests of the public API, w
 what it may not read is answered exactly as what does not exist.
 """
 
+import asyncio
 import base64
 import mimetypes
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from molecule_core.common.clock import Clock
 from molecule_core.common.text import single_line, truncate_line
 from molecule_core.tools.mcp_features import (
     STATELESS_SINCE,
@@ -28,7 +30,7 @@ from molecule_core.tools.mcp_features import (
     to_rpc_error,
     unknown_cursor,
 )
-from molecule_core.tools.spec import ToolError
+from molecule_core.tools.spec import NO_ANSWER_CODE, ToolError
 from molecule_core.wire.protocols.jsonrpc import INVALID_PARAMS, RpcError
 from molecule_core.wire.schemas.activity import ActivityMethod
 
@@ -48,6 +50,8 @@ _PLATFORM_FILE = re.compile(
 _PAGE = 100
 MAX_LIST_PAGES = 10
 """Pages of threads, and of the log for files: Claude Code reads the whole list whenever it starts."""
+LIST_SECONDS = 2.0
+"""A workspace whose server takes longer is left out of the list."""
 # Reads of one request of the list, which looks for the next resources.
 _MAX_READS = 10
 _MAX_NAME, _MAX_QUOTED = 200, 200
@@ -68,11 +72,42 @@ class ResourceUri(NamedTuple):
         return f"/workspaces/{self.workspace_id}/files/{self.id}" if self.workspace_id else f"/threads/{self.id}"
 
 
+class _ResourceRow(NamedTuple):
+    """A resource in the list."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+    mime_type: str
+    size: int | None
+    at: str
+
+    def to_listing(self, version: str) -> dict[str, Any]:
+        """Return the row with the members that a version of the protocol has."""
+        row: dict[str, Any] = {
+            "uri": self.uri,
+            "name": self.name,
+            "description": self.description,
+            "mimeType": self.mime_type,
+        }
+        if self.size is not None:
+            row["size"] = self.size
+        if version >= _TITLES_SINCE:
+            row |= {"title": self.title, "annotations": {"lastModified": self.at}}
+        return row
+
+
+ListReader = Callable[[CallerWorkspace, str], Coroutine[Any, Any, tuple[list[_ResourceRow], str]]]
+"""Reads a page of one part of the list, from a row on, and returns where the next one begins."""
+
+
 class ResourceFeature:
     """Files and threads as resources. Implements `McpFeature`."""
 
-    def __init__(self, workspaces: CallerWorkspaces) -> None:
+    def __init__(self, workspaces: CallerWorkspaces, clock: Clock) -> None:
         self._workspaces = workspaces
+        self._clock = clock
 
     def capabilities(self, version: str) -> dict[str, Any]:
         """Return the announcement. New threads and files are not announced: they come with each message."""
@@ -113,10 +148,10 @@ class ResourceFeature:
         rows, following = list[_ResourceRow](), cursor
         next_cursor: PageCursor | None = cursor
         for _ in range(_MAX_READS):
-            try:
-                found, before = await parts[following.part](workspaces[following.workspace], following.before)
-            except ToolError as error:
-                raise (unknown_cursor() if error.code in UNKNOWN_CODES else to_rpc_error(error)) from None
+            page = await self._read_page(parts[following.part], workspaces[following.workspace], following.before)
+            if page is None:  # its other parts are not there either
+                following, page = PageCursor(following.workspace, len(parts) - 1), ([], "")
+            found, before = page
             rows += found
             next_cursor = following.following(
                 before, parts=len(parts), workspaces=len(workspaces), pages=MAX_LIST_PAGES
@@ -125,6 +160,20 @@ class ResourceFeature:
                 break
             following = next_cursor
         return {"resources": [each.to_listing(request.version) for each in rows], **cursor_member(next_cursor)}
+
+    async def _read_page(
+        self, read: ListReader, workspace: CallerWorkspace, before: str
+    ) -> tuple[list[_ResourceRow], str] | None:
+        """Return a page of a part; None if the server does not answer in time. Raises RpcError.
+
+        A host that starts waits for the list, and asks again after an error: without a server it is empty."""
+        reading = asyncio.ensure_future(read(workspace, before))
+        try:
+            return reading.result() if await self._clock.wait(reading, LIST_SECONDS) else None
+        except ToolError as error:
+            if error.code == NO_ANSWER_CODE:
+                return None
+            raise (unknown_cursor() if error.code in UNKNOWN_CODES else to_rpc_error(error)) from None
 
     # -- read ----------------------------------------------------------------------------------------------------------
 
@@ -187,32 +236,6 @@ def _watch(workspace: CallerWorkspace, target: ResourceUri, uri: str) -> Watch:
 
 
 # -- rows of the list --------------------------------------------------------------------------------------------------
-
-
-class _ResourceRow(NamedTuple):
-    """A resource in the list."""
-
-    uri: str
-    name: str
-    title: str
-    description: str
-    mime_type: str
-    size: int | None
-    at: str
-
-    def to_listing(self, version: str) -> dict[str, Any]:
-        """Return the row with the members that a version of the protocol has."""
-        row: dict[str, Any] = {
-            "uri": self.uri,
-            "name": self.name,
-            "description": self.description,
-            "mimeType": self.mime_type,
-        }
-        if self.size is not None:
-            row["size"] = self.size
-        if version >= _TITLES_SINCE:
-            row |= {"title": self.title, "annotations": {"lastModified": self.at}}
-        return row
 
 
 async def _list_threads(workspace: CallerWorkspace, before: str) -> tuple[list[_ResourceRow], str]:

@@ -100,6 +100,6 @@ def server_features(
     workspaces: CallerWorkspaces, host: ToolHost, runtime: Callable[[], Runtime], clock: Clock
 ) -> ExtraMethods:
     """Return what a server offers beside its tools. Both entrances offer the same."""
-    resources, tasks = ResourceFeature(workspaces), TaskFeature(workspaces, host, clock)
+    resources, tasks = ResourceFeature(workspaces, clock), TaskFeature(workspaces, host, clock)
     subscriptions = SubscriptionFeature(workspaces, resources, tasks)
     return ExtraMethods(features=(PromptFeature(workspaces, runtime), resources, tasks, subscriptions), tasks=tasks)

@@ -1,6 +1,7 @@
 """What `molecule mcp` offers beside its tools: the same as the endpoint of the server, over stdio, in both eras."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,27 @@ async def test_a_host_with_two_servers_reaches_the_resources_and_peers_of_both(
         for uri, thread in zip(found, threads, strict=True):
             content = (await process.request("resources/read", {"uri": uri}))["contents"][0]
             assert json.loads(content["text"])["thread_id"] == thread
+
+
+@requirement("N1")
+async def test_a_host_that_starts_without_its_server_gets_an_empty_list_in_time(
+    one: Running, two: Running, state: Path
+) -> None:
+    away, here = await one.seat("Away"), await two.seat("Here")
+    thread = await start_thread(two, here.id)
+    with socket.socket() as silent:  # the system accepts connections, and nothing answers
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        entries = [
+            {"id": away.id, "token": away.token, "platform_url": url},
+            {"id": here.id, "token": here.token, "platform_url": two.url},
+        ]
+        async with agent(state, MOLECULE_WORKSPACES=json.dumps(entries)) as process:
+            await process.greet()
+            assert len((await process.request("prompts/list"))["prompts"]) == 3
+            listed = await process.request("resources/list")
+            assert [each["uri"] for each in listed["resources"]] == [f"molecule://threads/{thread}"]
 
 
 @requirement("N1")
