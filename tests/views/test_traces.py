@@ -1,12 +1,15 @@
 """The trace of a request holds everything that the request caused, and nothing else."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from molecule_core.client.api import ApiClient, ApiError
+from testing.engines import Engine as EngineKind
 from testing.message_chains import speak, take
-from testing.running_server import Running, Seat
+from testing.running_server import UNHURRIED, Running, Seat, running
 from testing.thread_world import BASE, Engine, turn
 from tests.requirements import requirement
 
@@ -128,6 +131,100 @@ async def test_a_turn_of_a_thread_that_a_message_began_is_in_the_trace_with_its_
         assert (ended["activity_id"], ended["thread_id"], ended["workspace_name"]) == (key, engine.id, "Lead")
         assert ended["seconds"] is not None and ended["tools"] == {"read_file": 2}
         assert ended["usage"] == trace["usage"] == {"input_tokens": 100, "output_tokens": 20}
+
+
+async def spawn(engine: Engine, name: str) -> Engine:
+    """Spawn a sub-agent of a running turn; return the engine of its thread, which runs its first turn."""
+    body = {"call_id": f"spawn-{name}", "task_name": name, "message": f"Do {name}."}
+    made = await engine.call("/agents/spawn", body)
+    child = Engine(engine.api, {"thread_id": made["call"]["new_thread_id"]})
+    await child.claim()
+    await child.begin()
+    return child
+
+
+async def use(engine: Engine, count: int) -> None:
+    """Log that the running turn used tokens and called a tool."""
+    call = {"type": "tool_call", "call_id": engine.turn_id, "tool": "look", "arguments": {}}
+    await engine.adds(call, {"type": "usage", "record_key": engine.turn_id, "input": count, "output": 1})
+
+
+def turn_tree(trace: Any, parent: str | None = None) -> list[Any]:
+    """Return sub-agent, input tokens and caused turns of each turn that a turn caused, by their tokens."""
+    turns = [each for each in trace["turns"] if each["parent_turn_id"] == parent]
+    found = [(each["agent"], each["usage"].get("input_tokens"), turn_tree(trace, each["turn_id"])) for each in turns]
+    return sorted(found, key=lambda each: each[1])
+
+
+@requirement("CT1")
+async def test_turns_of_sub_agents_are_in_the_trace_and_its_sums_and_no_others(org: Org) -> None:
+    asked = (await org.person.send(org.lead.id, "Ship it"))["activity_id"]
+    other = (await org.person.send(org.lead.id, "Something else"))["activity_id"]
+    await take(org.lead)
+    thread = await org.lead.api.post(f"/workspaces/{org.lead.id}/threads", {"base_instructions": BASE})
+    lead = Engine(org.lead.api, thread)
+    for key in (asked, other):  # the second is queued while the first runs
+        await turn(org.lead.api, thread, "in words", key=key, mode="queue")
+    await lead.claim()
+    await lead.begin()
+    await use(lead, 1)
+    dig = await spawn(lead, "dig")
+    await use(dig, 10)
+    deep = await spawn(dig, "deep")
+    await use(deep, 100)
+    await deep.ends(final="deeper")
+    await dig.ends(final="waits")
+    await dig.claim()
+    await dig.begin()
+    await use(dig, 20)
+    await lead.ends(final="asked others")
+    await lead.claim()
+    await lead.begin()
+    await use(lead, 2)
+    away = await spawn(lead, "away")
+    await use(away, 1000)
+    await lead.ends(final="asked another")
+    await dig.ends(final="dug")
+    await lead.claim()
+    await lead.begin()
+    await use(lead, 3)
+    await lead.ends(final="all said")
+    await turn(org.lead.api, thread, "a question of a person")
+    await lead.claim()
+    await lead.begin()
+    await use(lead, 10_000)
+
+    first, second = await org.trace(asked), await org.trace(other)
+
+    assert turn_tree(first) == [
+        (None, 1, [("dig", 10, [("dig/deep", 100, [("dig", 20, [(None, 3, [])])])])]),
+    ]
+    assert first["usage"] == {"input_tokens": 134, "output_tokens": 5}
+    assert [each["tools"] for each in first["turns"]] == [{"look": 1}] * 5
+    assert turn_tree(second) == [(None, 2, [("away", 1000, [])])]
+    assert second["usage"] == {"input_tokens": 1002, "output_tokens": 2}
+    assert first["is_complete"] and second["is_complete"]
+
+
+@requirement("CT1")
+async def test_more_turns_of_sub_agents_than_a_page_are_cut_and_that_is_said(
+    engine: EngineKind, place: str, tmp_path: Path
+) -> None:
+    async with running(engine, place, tmp_path, limits=msgspec.structs.replace(UNHURRIED, page_rows=3)) as server:
+        lead, person = await server.seat("Lead"), await server.person()
+        org_id = (await server.admin.get("/orgs"))[0]["id"]
+        asked = (await person.send(lead.id, "Ship it"))["activity_id"]
+        await take(lead)
+        thread = await lead.api.post(f"/workspaces/{lead.id}/threads", {"base_instructions": BASE})
+        boss = Engine(lead.api, thread)
+        await turn(lead.api, thread, "in words", key=asked)
+        await boss.claim()
+        await boss.begin()
+        for name in ("a", "b", "c", "d"):
+            await (await spawn(boss, name)).ends(final="done")
+        trace = await person.get(f"/orgs/{org_id}/traces/{asked}")
+    assert [each["agent"] for each in trace["turns"]].count(None) == 1
+    assert len(trace["turns"]) == 4 and not trace["is_complete"]
 
 
 @requirement("CT1")

@@ -17,7 +17,7 @@ from molecule_core.threads import rules
 from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
 from molecule_core.threads.collab_calls import CollabCalls, readable_by_caller, thread_author
 from molecule_core.threads.errors import InvalidTask, RootNotWakeable, ThreadClosedError
-from molecule_core.threads.model import ROOT_PATH, Thread, ThreadSettings
+from molecule_core.threads.model import CALL_MAIL_KEY, ROOT_PATH, TASK_MAIL_KEY, Thread, ThreadSettings
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_tree_usage
 from molecule_core.threads.writer import limit_error, resume_thread
@@ -59,7 +59,13 @@ class AgentWriter:
             uow.emit_started(child_id)
             child = uow.get(child_id)
             yield from self._transitions.send_mail(
-                uow, child, row, kind="NEW_TASK", text=request.message or "", key=f"task:{request.call_id}", wakes=True
+                uow,
+                child,
+                row,
+                kind="NEW_TASK",
+                text=request.message or "",
+                key=TASK_MAIL_KEY + request.call_id,
+                wakes=True,
             )
             trigger: log.TurnTrigger = "review" if request.kind == "review" else "message"
             self._transitions.wake_if_idle(uow, child_id, trigger, requester_id=row.thread_id)
@@ -192,7 +198,13 @@ class AgentWriter:
             if wakes:
                 yield from self._check_wake(row, target, uow.now)
             yield from self._transitions.send_mail(
-                uow, target, row, kind="MESSAGE", text=text, key=f"call:{row.thread_id}:{request.call_id}", wakes=wakes
+                uow,
+                target,
+                row,
+                kind="MESSAGE",
+                text=text,
+                key=f"{CALL_MAIL_KEY}{row.thread_id}:{request.call_id}",
+                wakes=wakes,
             )
             if wakes:
                 self._transitions.wake_if_idle(uow, target.thread_id, "message", requester_id=row.thread_id)

@@ -25,6 +25,8 @@ WAIT_TIMER = "thread_wait"
 """The kind of the timer that ends a wait at its deadline; its key is `organisation/thread/call`."""
 ROOT_PATH = "root"
 """The path of the root thread of a tree."""
+TASK_MAIL_KEY, CALL_MAIL_KEY, FINAL_MAIL_KEY = "task:", "call:", "final:"
+"""Prefixes of keys of mail: before the spawning call, before a thread and its call, before the turn that ended."""
 SERVER_AUTHOR = Author("server", "server", "Molecule")
 
 
@@ -224,18 +226,41 @@ class Mail(Struct, frozen=True, kw_only=True):
         return cast("MailType", self.type)
 
 
-class KeyedTurn(Struct, frozen=True, kw_only=True):
-    """A turn that was accepted under a key, with the tokens that it used and its calls of tools, by name.
+class TracedTurn(Struct, frozen=True, kw_only=True):
+    """A turn with the tokens that it used and its calls of tools, by name.
 
+    `key`: under which it was accepted. `parent_turn_id`: of the turn that caused it by mail between agents of a tree.
     Times in microseconds; `ended_at` None: it runs."""
 
+    workspace_id: str
+    root_id: str
+    path: str
     thread_id: str
     turn_id: str
-    key: str
+    key: str | None
+    parent_turn_id: str | None = None
     accepted_at: int
     ended_at: int | None
     tokens: dict[str, float]
     tools: dict[str, int]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any], parent_turn_id: str | None = None) -> "TracedTurn":
+        """Build a turn, without what it used, from a row as the queries select it."""
+        workspace_id, root_id, path, thread_id, turn_id, key, accepted_at, ended_at = row
+        return cls(
+            workspace_id=workspace_id,
+            root_id=root_id,
+            path=path,
+            thread_id=thread_id,
+            turn_id=turn_id,
+            key=key,
+            parent_turn_id=parent_turn_id,
+            accepted_at=accepted_at,
+            ended_at=ended_at,
+            tokens={},
+            tools={},
+        )
 
 
 class LogEntryRow(NamedTuple):

@@ -252,10 +252,27 @@ WHERE thread_id = :thread_id AND key = :key;
 
 -- name: keyed_turns
 -- the turns of a workspace's threads that were accepted under a key since a time, oldest first
-SELECT u.thread_id, u.turn_id, u.key, u.accepted_at, u.ended_at
+SELECT t.workspace_id, t.root_id, t.path, u.thread_id, u.turn_id, u.key, u.accepted_at, u.ended_at
 FROM threads t JOIN thread_turns u ON u.thread_id = t.thread_id
 WHERE t.workspace_id = :workspace_id AND u.accepted_at >= :since AND u.key IS NOT NULL
 ORDER BY u.accepted_at LIMIT :count;
+
+-- name: mailed_turns
+-- the turns of a tree that mail between its agents began since a time, oldest first
+SELECT t.workspace_id, t.root_id, t.path, u.thread_id, u.turn_id, u.key, u.accepted_at, u.ended_at
+FROM threads t JOIN thread_turns u ON u.thread_id = t.thread_id
+WHERE t.root_id = :root_id AND u.accepted_at >= :since AND u.key IS NULL AND u.cause <> 'user'
+ORDER BY u.accepted_at, u.turn_id LIMIT :count;
+
+-- name: mail_of_tree
+-- the mail between agents of a tree that turns have read since a time, oldest first
+SELECT m.author_id, m.key, m.turn_id FROM threads t JOIN thread_mail m ON m.receiver_id = t.thread_id
+WHERE t.root_id = :root_id AND m.sent_at >= :since AND m.turn_id IS NOT NULL AND m.author_id IS NOT NULL
+ORDER BY m.sent_at, m.mail_id LIMIT :count;
+
+-- name: turn_of_entry
+-- the turn of the log entry with a key
+SELECT turn_id FROM thread_entries WHERE thread_id = :thread_id AND key = :key;
 
 -- name: work_entries
 -- what the turns of a thread used, and their calls of tools, in a span of time, oldest first

@@ -1,6 +1,7 @@
 """Reads threads: rows, logs, and the context that a model sees."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +11,16 @@ from molecule_core.common.limits import Limits
 from molecule_core.store.database import Row, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.threads.model import KeyedTurn, LogEntryRow, Mail, Thread, work_wake_key
+from molecule_core.threads.model import (
+    CALL_MAIL_KEY,
+    FINAL_MAIL_KEY,
+    TASK_MAIL_KEY,
+    LogEntryRow,
+    Mail,
+    Thread,
+    TracedTurn,
+    work_wake_key,
+)
 from molecule_core.threads.model_context import build_context, latest_layers, to_context_entries, total_tokens
 from molecule_core.threads.rules import active_flags
 from molecule_core.threads.serializers import entry_item, mail_item, thread_item
@@ -96,25 +106,60 @@ class ThreadReader:
         found, is_end = _trim_page(await self._store.rows("threads_of_workspace", query), count)
         return [Thread.from_row(row) for row in found], is_end
 
-    async def list_keyed_turns(self, workspace_id: str, since: int, count: int) -> tuple[list[KeyedTurn], bool]:
+    async def list_keyed_turns(self, workspace_id: str, since: int, count: int) -> tuple[list[TracedTurn], bool]:
         """Return the first `count` turns that threads of a workspace accepted under a key since a time.
 
         And whether that is all of them, with everything that they used: of each thread `count` log entries are read."""
         wanted = {"workspace_id": workspace_id, "since": since, "count": count + 1}
         rows = await self._store.rows("keyed_turns", wanted)
-        turns = [
-            KeyedTurn(
-                thread_id=thread_id, turn_id=turn_id, key=key, accepted_at=at, ended_at=ended_at, tokens={}, tools={}
-            )
-            for thread_id, turn_id, key, at, ended_at in rows[:count]
+        turns = [TracedTurn.from_row(row) for row in rows[:count]]
+        has_all_work = await self._add_work(turns, count)
+        return turns, has_all_work and len(rows) <= count
+
+    async def list_turns_caused_by(self, causes: Sequence[TracedTurn], count: int) -> tuple[list[TracedTurn], bool]:
+        """Return the first `count` turns that `causes` caused by mail between agents of their trees, oldest first.
+
+        Those are turns of sub-agents that they spawned or asked, of sub-agents of these, and turns in which an agent
+        reads the end of a sub-agent. A turn that was accepted under a key, or for input of a user, has its own cause.
+        And whether that is all of them, with all that they used; of a tree `count` turns and mails are read."""
+        since = dict[str, int]()
+        for each in causes:
+            since[each.root_id] = min(since.get(each.root_id, each.accepted_at), each.accepted_at)
+        trees: list[Params] = [{"root_id": root, "since": at, "count": count + 1} for root, at in since.items()]
+        turn_rows = await self._store.rows_of_each("mailed_turns", trees)
+        mailed = [row for rows in turn_rows for row in rows[:count]]
+        if not mailed:
+            return [], True
+        mail_rows = await self._store.rows_of_each("mail_of_tree", trees)
+        mail = [row for rows in mail_rows for row in rows[:count]]
+        parents = _parents_of_turns({each.turn_id for each in causes}, await self._senders_of_mail(mail), mail)
+        found = [TracedTurn.from_row(row, parents[row[4]]) for row in mailed if row[4] in parents]
+        found.sort(key=lambda each: (each.accepted_at, each.turn_id))
+        has_all_rows = all(len(rows) <= count for rows in (*turn_rows, *mail_rows)) and len(found) <= count
+        has_all_work = await self._add_work(found[:count], count)
+        return found[:count], has_all_rows and has_all_work
+
+    async def _senders_of_mail(self, mail: Sequence[Row]) -> list[str | None]:
+        """Return for each mail the turn that sent it; None if it was sent outside of turns.
+
+        The key of a mail names the turn whose end it is, or the call of the author's turn."""
+        calls: list[Params] = [
+            {"thread_id": author_id, "key": f"begin:{_call_of_mail(author_id, key)}"} for author_id, key, _ in mail
         ]
+        entries = await self._store.rows_of_each("turn_of_entry", calls)
+        return [
+            key.removeprefix(FINAL_MAIL_KEY) if key.startswith(FINAL_MAIL_KEY) else (rows[0][0] if rows else None)
+            for (_, key, _), rows in zip(mail, entries, strict=True)
+        ]
+
+    async def _add_work(self, turns: Sequence[TracedTurn], count: int) -> bool:
+        """Add to turns what they used; return whether everything was read: `count` log entries of each thread are."""
         by_id = {each.turn_id: each for each in turns}
-        is_complete = len(rows) <= count
-        for query in _work_queries(turns, self._clock.now(), count):
-            entry_rows = await self._store.rows("work_entries", query)
-            is_complete = is_complete and len(entry_rows) <= count
+        queries = _work_queries(turns, self._clock.now(), count)
+        found = await self._store.rows_of_each("work_entries", queries)
+        for entry_rows in found:
             _add_work(by_id, entry_rows[:count])
-        return turns, is_complete
+        return all(len(entry_rows) <= count for entry_rows in found)
 
     async def count_by_state(self) -> dict[str, int]:
         """Return how many unclosed threads of all organisations are in each state."""
@@ -261,7 +306,7 @@ class ThreadReader:
         return [each for each in threads if each.workspace_id not in polled and each.thread_id not in held]
 
 
-def _work_queries(turns: Sequence[KeyedTurn], now: int, count: int) -> list[Params]:
+def _work_queries(turns: Sequence[TracedTurn], now: int, count: int) -> list[Params]:
     """Return for each thread of the turns the query of what they used."""
     spans = dict[str, tuple[int, int]]()
     for turn in turns:
@@ -273,7 +318,33 @@ def _work_queries(turns: Sequence[KeyedTurn], now: int, count: int) -> list[Para
     ]
 
 
-def _add_work(turns: Mapping[str, KeyedTurn], entry_rows: Sequence[Row]) -> None:
+def _call_of_mail(author_id: str, key: str) -> str:
+    """Return the call that sent a mail, by the mail's key."""
+    for prefix in (TASK_MAIL_KEY, f"{CALL_MAIL_KEY}{author_id}:"):
+        if key.startswith(prefix):
+            return key.removeprefix(prefix)
+    return ""
+
+
+def _parents_of_turns(causes: Iterable[str], senders: Sequence[str | None], mail: Sequence[Row]) -> dict[str, str]:
+    """Return for each turn that `causes` began, directly or through others, the turn whose mail it read first."""
+    readers = dict[str, list[str]]()
+    for sender, (_, _, reader) in zip(senders, mail, strict=True):
+        if sender is not None:
+            readers.setdefault(sender, []).append(reader)
+    parents, waiting = dict[str, str](), deque(causes)
+    known = set(waiting)
+    while waiting:
+        sender = waiting.popleft()
+        for reader in readers.get(sender, ()):
+            if reader not in known:
+                known.add(reader)
+                parents[reader] = sender
+                waiting.append(reader)
+    return parents
+
+
+def _add_work(turns: Mapping[str, TracedTurn], entry_rows: Sequence[Row]) -> None:
     """Add tokens and calls of one thread's log entries to their turns. Equal record keys count once."""
     counted = set[str]()
     for turn_id, body in entry_rows:

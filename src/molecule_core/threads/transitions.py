@@ -9,7 +9,7 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.common.metrics import ThreadMeter
 from molecule_core.store.database import ReadQuery, StepRequest
 from molecule_core.threads import rules
-from molecule_core.threads.model import SERVER_AUTHOR, LogEntryRow, Mail, Thread, ThreadTurn
+from molecule_core.threads.model import FINAL_MAIL_KEY, SERVER_AUTHOR, LogEntryRow, Mail, Thread, ThreadTurn
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_open_calls, load_thread, load_turn
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import (
@@ -205,7 +205,7 @@ class ThreadTransitions:
             requester.thread_id
         )
         yield from self.send_mail(
-            uow, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
+            uow, requester, thread, kind="FINAL_ANSWER", text=text, key=FINAL_MAIL_KEY + turn_id, wakes=is_waking
         )
         if is_waking:
             self.wake_if_idle(uow, requester.thread_id)

@@ -13,7 +13,7 @@ from molecule_core.delegations.reader import DelegationReader
 from molecule_core.messages.model import TracedMessage, TurnLog
 from molecule_core.messages.reader import TraceReader
 from molecule_core.org.reader import OrgReader
-from molecule_core.threads.model import KeyedTurn
+from molecule_core.threads.model import ROOT_PATH, TracedTurn
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.wire.schemas.traces import TraceApproval, TraceDetail, TraceMessage, TraceTurn
@@ -92,8 +92,9 @@ class RequestTraceReader:
         """Return the turns that messages of the trace began, in order of time, and whether these are all.
 
         Only the next `page_rows` rows of a workspace's log are searched: bridges log a turn when it ends. Programs of
-        `molecule agent run` name the message in the key of its turn."""
+        `molecule agent run` name the message in the key of its turn; turns of sub-agents follow from those."""
         found: list[TraceTurn] = []
+        begun: list[TracedTurn] = []
         most, is_complete = self._limits.page_rows, True
         for workspace_id, span in spans.items():
             if span.seq is not None:
@@ -101,7 +102,10 @@ class RequestTraceReader:
                 found += [self._logged_turn(workspace_id, each) for each in turns if each.activity_id in message_ids]
             keyed, has_all = await self._threads.list_keyed_turns(workspace_id, span.since, most)
             is_complete = is_complete and has_all
-            found += [self._thread_turn(workspace_id, each) for each in keyed if each.key in message_ids]
+            begun += [each for each in keyed if each.key in message_ids]
+        caused, has_all = await self._threads.list_turns_caused_by(begun, most)
+        found += [self._thread_turn(each) for each in (*begun, *caused)]
+        is_complete = is_complete and has_all
         return sorted(found, key=lambda each: each.at), is_complete
 
     def _message(self, message: TracedMessage) -> TraceMessage:
@@ -139,6 +143,9 @@ class RequestTraceReader:
         return TraceTurn(
             activity_id=turn.activity_id,
             thread_id=None,
+            turn_id=None,
+            parent_turn_id=None,
+            agent=None,
             workspace_id=workspace_id,
             workspace_name=self._name_of(workspace_id),
             at=to_rfc3339(turn.logged_at),
@@ -147,12 +154,15 @@ class RequestTraceReader:
             tools=turn.tools,
         )
 
-    def _thread_turn(self, workspace_id: str, turn: KeyedTurn) -> TraceTurn:
+    def _thread_turn(self, turn: TracedTurn) -> TraceTurn:
         return TraceTurn(
             activity_id=turn.key,
             thread_id=turn.thread_id,
-            workspace_id=workspace_id,
-            workspace_name=self._name_of(workspace_id),
+            turn_id=turn.turn_id,
+            parent_turn_id=turn.parent_turn_id,
+            agent=None if turn.path == ROOT_PATH else turn.path.removeprefix(f"{ROOT_PATH}/"),
+            workspace_id=turn.workspace_id,
+            workspace_name=self._name_of(turn.workspace_id),
             at=to_rfc3339(turn.ended_at or turn.accepted_at),
             seconds=None if turn.ended_at is None else (turn.ended_at - turn.accepted_at) / SECOND,
             usage=turn.tokens,

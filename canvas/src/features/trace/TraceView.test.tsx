@@ -10,8 +10,8 @@ test("a turn says what it called and used, and leads to its thread", async () =>
   const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  const turn = { activity_id: "m1", thread_id: "t1", workspace_id: "a", workspace_name: "a", at: "2026-03-01T12:00:30Z", seconds: 12, usage: { input_tokens: 1200, output_tokens: 30 }, tools: { read_file: 2, "<b>x</b>": 1 } };
-  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns: [turn, { ...turn, at: "2026-03-01T12:01:00Z", thread_id: null, seconds: null, usage: {}, tools: {} }] });
+  const turn = { activity_id: "m1", thread_id: "t1", turn_id: "u1", parent_turn_id: null, agent: null, workspace_id: "a", workspace_name: "a", at: "2026-03-01T12:00:30Z", seconds: 12, usage: { input_tokens: 1200, output_tokens: 30 }, tools: { read_file: 2, "<b>x</b>": 1 } };
+  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns: [turn, { ...turn, at: "2026-03-01T12:01:00Z", thread_id: null, turn_id: null, seconds: null, usage: {}, tools: {} }] });
   made.show(<TraceView id="m1" />);
   await flushPromises();
   await vi.waitFor(() => expect(document.querySelector("[data-event=turn]")).not.toBeNull());
@@ -22,6 +22,29 @@ test("a turn says what it called and used, and leads to its thread", async () =>
   ]);
   expect(turns[0]?.querySelector("a[href='/app/threads/t1']")).not.toBeNull();
   expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("2 turns · 3 tool calls");
+});
+
+test("turns of sub-agents are below the turn that asked for them", async () => {
+  const made = new TestPage();
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  const turn = { activity_id: null, thread_id: "t1", workspace_id: "a", workspace_name: "a", seconds: 2, usage: {}, tools: {} };
+  const turns = [
+    { ...turn, turn_id: "u3", parent_turn_id: "u2", agent: "dig/deep", at: "2026-03-01T12:00:03Z" },
+    { ...turn, turn_id: "u2", parent_turn_id: "u1", agent: "dig", at: "2026-03-01T12:00:04Z" },
+    { ...turn, turn_id: "u1", parent_turn_id: null, agent: null, at: "2026-03-01T12:00:05Z" },
+    { ...turn, turn_id: "u5", parent_turn_id: "cut off", agent: "late", at: "2026-03-01T12:00:09Z" },
+  ];
+  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns });
+  made.show(<TraceView id="m1" />);
+  await vi.waitFor(() => expect(document.querySelectorAll("[data-event=turn]")).toHaveLength(4));
+  const outline = (list: Element): unknown => [...list.children].map((each) => [each.querySelector("p")?.textContent, ...[...each.querySelectorAll(":scope > div > ol")].map(outline)]);
+  const [events] = document.querySelectorAll("section[aria-label=Events] > ol");
+  expect(outline(events!)).toEqual([
+    ["A person wrote to Agent a, no answer yet"],
+    ["Agent a finished a turn of 0:02", [["Agent a: sub-agent dig finished a turn of 0:02", [["Agent a: sub-agent dig/deep finished a turn of 0:02"]]]]],
+    ["Agent a: sub-agent late finished a turn of 0:02"],
+  ]);
 });
 
 function traceOf(summary: string): TraceDetail {

@@ -13,7 +13,7 @@ import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { DelegationTrees } from "../delegations/DelegationTrees";
 import { nodesOf, treeOf, withLive } from "../delegations/tree";
-import { countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
+import { causedTurns, countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
 import { useTrace } from "./useTrace";
 import css from "./TraceView.module.css";
 
@@ -45,6 +45,7 @@ function Trace({ trace }: { trace: TraceDetail }) {
   const tree = useMemo(() => treeOf(withLive(nodes, delegations)), [nodes, delegations]);
   const extra = useMemo(() => extraRows(trace), [trace]);
   const events = useMemo(() => eventsOf(trace), [trace]);
+  const caused = useMemo(() => causedTurns(trace), [trace]);
   return (
     <div className={css.view}>
       <div className={css.inside}>
@@ -58,7 +59,10 @@ function Trace({ trace }: { trace: TraceDetail }) {
                 <time dateTime={event.at} title={absolute(event.at)} className={css.quiet}>
                   {offset(trace, event.at)}
                 </time>
-                <EventText event={event} />
+                <div>
+                  <EventText event={event} />
+                  {event.kind === "turn" && <CausedTurns trace={trace} of={event.turn} caused={caused} />}
+                </div>
               </li>
             ))}
           </ol>
@@ -100,6 +104,27 @@ function Header({ trace }: { trace: TraceDetail }) {
         <CopyButton text={location.origin + hrefOf({ view: "trace", id: trace.root_id })} label="Copy link to trace" icon="link" words="Copy link" />
       </p>
     </article>
+  );
+}
+
+/** Turns of sub-agents below the turn that asked for them. */
+function CausedTurns({ trace, of, caused }: { trace: TraceDetail; of: TraceTurn; caused: ReturnType<typeof causedTurns> }) {
+  const turns = caused.get(of.turn_id ?? "");
+  if (turns === undefined) return null;
+  return (
+    <ol className={css.caused}>
+      {turns.map((turn) => (
+        <li key={turn.turn_id} data-event="turn">
+          <time dateTime={turn.at} title={absolute(turn.at)} className={css.quiet}>
+            {offset(trace, turn.at)}
+          </time>
+          <div>
+            <TurnEvent turn={turn} />
+            <CausedTurns trace={trace} of={turn} caused={caused} />
+          </div>
+        </li>
+      ))}
+    </ol>
   );
 }
 
@@ -175,7 +200,7 @@ function TurnEvent({ turn }: { turn: TraceTurn }) {
   const facts = [toolsText(turn.tools), usageText(turn.usage)].filter((each) => each !== null);
   return (
     <Line words={facts.join(", ")}>
-      <Party id={turn.workspace_id} name={turn.workspace_name} /> {turn.seconds === null ? "began a " : "finished a "}
+      <Party id={turn.workspace_id} name={turn.workspace_name} />{turn.agent !== null && <>: sub-agent <bdi>{turn.agent}</bdi></>} {turn.seconds === null ? "began a " : "finished a "}
       {turn.thread_id === null ? (
         "turn"
       ) : (
@@ -213,6 +238,6 @@ function keyOf(event: TraceEvent): string {
     case "approval":
       return event.approval.approval_id;
     case "turn":
-      return `${event.turn.workspace_id} ${event.turn.activity_id} ${event.at}`;
+      return event.turn.turn_id ?? `${event.turn.workspace_id} ${event.turn.activity_id} ${event.at}`;
   }
 }

@@ -9,14 +9,22 @@ export type TraceEvent =
   | { kind: "approval"; at: string; approval: TraceApproval }
   | { kind: "turn"; at: string; turn: TraceTurn };
 
-/** All events of a trace in order of time. */
+/** All events of a trace in order of time, without the turns that are listed below the turn that caused them. */
 export function eventsOf(trace: TraceDetail): TraceEvent[] {
+  const turns = new Set(trace.turns.map(({ turn_id }) => turn_id));
   const events: TraceEvent[] = [
     ...trace.messages.map((message) => ({ kind: "message" as const, at: message.at, message })),
     ...trace.approvals.map((approval) => ({ kind: "approval" as const, at: approval.created_at, approval })),
-    ...trace.turns.map((turn) => ({ kind: "turn" as const, at: turn.at, turn })),
+    ...trace.turns.filter(({ parent_turn_id: parent }) => parent === null || !turns.has(parent)).map((turn) => ({ kind: "turn" as const, at: turn.at, turn })),
   ];
   return events.map((event, at) => ({ event, at })).sort((one, other) => compare(one.event.at, other.event.at) || one.at - other.at).map(({ event }) => event);
+}
+
+/** The turns that each turn caused through sub-agents, by its id, in order of time. */
+export function causedTurns(trace: TraceDetail): ReadonlyMap<string, readonly TraceTurn[]> {
+  const caused = new Map<string, TraceTurn[]>();
+  for (const turn of trace.turns) if (turn.parent_turn_id !== null) caused.set(turn.parent_turn_id, [...(caused.get(turn.parent_turn_id) ?? []), turn]);
+  return caused;
 }
 
 function compare(one: string, other: string): number {

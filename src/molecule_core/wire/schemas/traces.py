@@ -43,11 +43,16 @@ class TraceApproval(Struct):
 class TraceTurn(Struct):
     """A turn that a message began: of a thread of `molecule agent run`, or one that a bridge reported when it ended.
 
+    Or one that such a turn caused through sub-agents: then `parent_turn_id` is the turn that it follows from, and
+    `activity_id` is null. `agent`: path of the sub-agent below the root of its threads, null for the root.
     `thread_id`: null if a bridge reported it. `at`: when it ended, or began if it still runs; then `seconds` is null.
     `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls, by tool."""
 
-    activity_id: str
+    activity_id: str | None
     thread_id: str | None
+    turn_id: str | None
+    parent_turn_id: str | None
+    agent: str | None
     workspace_id: str
     workspace_name: str | None
     at: str
