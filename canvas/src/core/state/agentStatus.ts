@@ -1,5 +1,6 @@
 /** The status of an agent as it is shown: one status, its label, and its urgency. */
 
+import { plainLine } from "../text/plain";
 import type { Workspace } from "./model";
 import type { Waits } from "./waits";
 
@@ -109,9 +110,10 @@ export function isSilent(status: AgentStatus): boolean {
   return status === "offline" || status === "awaiting" || status === "provisioning";
 }
 
-/** The current task of a connected agent. */
+/** The current task of a connected agent on one line. */
 export function taskOf(workspace: StatusFields): string | null {
-  return isSilent(statusOf(workspace)) ? null : workspace.current_task;
+  const task = isSilent(statusOf(workspace)) ? null : workspace.current_task;
+  return task === null ? null : plainLine(task);
 }
 
 const RANK = new Map(PRECEDENCE.map((status, rank) => [status, rank]));

@@ -1,7 +1,7 @@
 /** Delegations. History, snapshots and live events each contain a part; merging them gives the same result in any order,
  * late or repeated. An ended delegation stays ended. */
 
-import { withoutTerminalCodes } from "../text/terminal";
+import { plainLine } from "../text/plain";
 import type { DelegationItem, EventFrame, DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
 import { list, number, text } from "./json";
 
@@ -314,9 +314,9 @@ export function cutReply(reply: string): string {
   return room;
 }
 
-/** The shown beginning of a task, with an ellipsis where there may be more. */
+/** The shown beginning of a task on one line, with an ellipsis where there may be more. */
 export function shownTask(task: string): string {
-  const words = withoutTerminalCodes(task);
+  const words = plainLine(task);
   return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? words : `${words}…`;
 }
 

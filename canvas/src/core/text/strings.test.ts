@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { bytesOf, initials, plural, preview, sizeText, tintOf } from "./strings";
+import { bytesOf, initials, plural, sizeText, tintOf } from "./strings";
 
 test.each([
   ["Mara Lindqvist", "ML"],
@@ -26,8 +26,4 @@ test("counts and sizes are told as people say them", () => {
   expect([plural(1, "agent"), plural(0, "agent"), plural(12_000, "agent")]).toEqual(["1 agent", "0 agents", "12,000 agents"]);
   expect([sizeText(999), sizeText(1_500), sizeText(262_144)]).toEqual(["999 bytes", "1.5 kB", "262.1 kB"]);
   expect(bytesOf("ä€😀")).toBe(9);
-});
-
-test("a preview is one line without the marks of formatting", () => {
-  expect(preview("# Done\n\n**All** of `it`,\nby 2 * 3")).toBe("Done All of it, by 2 * 3");
 });

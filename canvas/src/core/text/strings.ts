@@ -1,7 +1,5 @@
 /** Text helpers that several views use. */
 
-import { withoutTerminalCodes } from "./terminal";
-
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
 }
@@ -25,16 +23,6 @@ export function tintOf(name: string, count: number): number {
   let sum = 0;
   for (const letter of name) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
   return sum % count;
-}
-
-/** Text on one line, for lists. */
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, " ").trim();
-}
-
-/** The beginning of a message on one line, without Markdown. */
-export function preview(text: string): string {
-  return oneLine(withoutTerminalCodes(text).replace(/\*\*|`+|^#+\s|^>\s/gm, ""));
 }
 
 export function bytesOf(text: string): number {

@@ -16,7 +16,7 @@ import { isMessageLine } from "../../core/state/model";
 import type { Members } from "../../core/state/json";
 import { useStored } from "../../core/store/store";
 import { absolute, exact } from "../../core/text/time";
-import { preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
 import { showInvisible } from "../../core/text/invisible";
 import { useNewestPage } from "../../core/session/useNewestPage";
 import { DecisionForm } from "./DecisionForm";
@@ -281,7 +281,7 @@ function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
           <li key={line.id}>
             <bdi className={css.name}>{line.author === "agent" ? name : (line.userName ?? "A person")}</bdi>
             <Time at={line.at} className={css.time} />
-            <bdi className={css.said}>{preview(line.text)}</bdi>
+            <bdi className={css.said}>{plainLine(line.text)}</bdi>
           </li>
         ))}
       </ul>

@@ -12,7 +12,7 @@ import { Time } from "../../ui/Time";
 import { useSingleKeys } from "../../ui/keyboard";
 import { useListKeys } from "../../ui/useListKeys";
 import type { Chat, Workspace } from "../../core/state/model";
-import { preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
 import css from "./ChatsView.module.css";
 import { chatSections, rowsInView, SECTION_TITLES, type ChatSection, type SectionRows } from "./chatSections";
 
@@ -150,7 +150,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
         </span>
         <span className={css.line}>
           <span className={css.last} dir="auto">
-            {last === null ? "No messages yet" : (last.author === "user" ? "You: " : "") + preview(last.text)}
+            {last === null ? "No messages yet" : (last.author === "user" ? "You: " : "") + plainLine(last.text)}
           </span>
           <Badge unread={unread} />
         </span>

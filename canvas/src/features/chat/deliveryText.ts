@@ -1,6 +1,7 @@
 /** Text below a person's message: its delivery and whether it was answered. Pure. */
 
 import type { IconName } from "../../ui/Icon";
+import { plainLine } from "../../core/text/plain";
 import { duration } from "../../core/text/time";
 import type { Obligation } from "../../core/state/obligations";
 import type { Tick } from "./conversationItems";
@@ -33,7 +34,7 @@ export function deliveryText(tick: Tick, obligation: Obligation | null, waits: s
     case "answered":
       return { icon: "checks", words: "Answered", bad: false };
     case "declined":
-      return { icon: "close", words: obligation.reason === null ? "Declined" : `Declined: ${obligation.reason}`, bad: false };
+      return { icon: "close", words: obligation.reason === null ? "Declined" : `Declined: ${plainLine(obligation.reason)}`, bad: false };
     case "answered_outside":
       return { icon: "warning", words: "Answered outside Molecule", bad: true };
     case "overdue":

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { useSession } from "../../core/app";
 import { isEnded, type LiveTurn } from "../../core/state/liveTurns";
 import { showInvisible } from "../../core/text/invisible";
+import { plainLine } from "../../core/text/plain";
 import { withoutTerminalCodes } from "../../core/text/terminal";
 import type { LiveToolCall } from "../../core/wire";
 import { announce } from "../../ui/Announcer";
@@ -69,7 +70,7 @@ const STATUS_TEXTS: Readonly<Record<LiveTurn["status"], string>> = {
 function statusLine(turn: LiveTurn, note: string | undefined): string {
   const stopping = turn.stopRequestedBy !== null && !isEnded(turn);
   const status = stopping ? `Stopping, as ${turn.stopRequestedBy} asked` : STATUS_TEXTS[turn.status];
-  return [note, status, stopping ? "" : turn.statusText].filter((each) => each !== undefined && each !== "").join(" · ");
+  return [note, status, stopping ? "" : plainLine(turn.statusText)].filter((each) => each !== undefined && each !== "").join(" · ");
 }
 
 function StopButton({ turn, agentName }: { turn: LiveTurn; agentName: string }) {

@@ -3,7 +3,7 @@
 
 import type { InboxItem } from "../../core/state/inboxItems";
 import { showInvisible } from "../../core/text/invisible";
-import { preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
 
 const LOCK = "molecule.notify";
 /** More become one notification. */
@@ -103,7 +103,7 @@ function summaryText(items: readonly InboxItem[]): string {
 }
 
 function lineText(item: InboxItem): string {
-  return item.kind === "approval" ? preview(showInvisible(item.approval.action)) : `${showInvisible(item.name)}: ${item.text}`;
+  return item.kind === "approval" ? plainLine(showInvisible(item.approval.action)) : `${showInvisible(item.name)}: ${item.text}`;
 }
 
 function titleText(item: InboxItem): string {
@@ -114,7 +114,7 @@ function titleText(item: InboxItem): string {
 
 /** The beginning of what it is about. */
 function bodyText(item: InboxItem): string {
-  return preview(showInvisible(subjectText(item))).slice(0, MAX_BODY);
+  return plainLine(showInvisible(subjectText(item))).slice(0, MAX_BODY);
 }
 
 function subjectText(item: InboxItem): string {

@@ -12,7 +12,8 @@ import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import { useListKeys } from "../../ui/useListKeys";
 import { useRowWindow } from "../../ui/useRowWindow";
-import { plural, preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
+import { plural } from "../../core/text/strings";
 import type { ConversationPeer } from "../../core/wire";
 import css from "../chat/ChatsView.module.css";
 import own from "./PeerList.module.css";
@@ -107,7 +108,7 @@ function Entry({ workspaceId, peer, current }: { workspaceId: string; peer: Conv
           <span className={css.last} dir="auto">
             {last.source_id === workspaceId ? `${ownName}: ` : ""}
             {kind === null ? "" : `${kind}: `}
-            {preview(last.summary)}
+            {plainLine(last.summary)}
           </span>
           <Badge unread={unread} />
           <span className={css.time}>{more ? `${messages.toLocaleString("en-GB")}+ messages` : plural(messages, "message")}</span>

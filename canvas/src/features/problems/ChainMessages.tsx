@@ -6,7 +6,7 @@ import { Link } from "../../ui/Link";
 import { Time } from "../../ui/Time";
 import { useRequest, type RequestState } from "../../core/api/useRequest";
 import type { MessageChain } from "../../core/state/problems";
-import { preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
 import type { ChainDetail, ChainMessageRow } from "../../core/wire";
 import css from "./ProblemsView.module.css";
 
@@ -60,7 +60,7 @@ export function ChainMessages({ chain, read }: { chain: MessageChain; read: Requ
             </span>
             <Time at={message.at} short className={css.time} />
             <span className={css.words} dir="auto">
-              {preview(message.summary ?? "")}
+              {plainLine(message.summary ?? "")}
             </span>
           </li>
         ))}

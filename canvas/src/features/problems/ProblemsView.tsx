@@ -13,6 +13,7 @@ import {
 } from "../../core/state/problems";
 import { useStored } from "../../core/store/store";
 import { countDelegationProblems } from "../../core/state/delegationLists";
+import { plainLine } from "../../core/text/plain";
 import { clock } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 import type { ChainMessageRow } from "../../core/wire";
@@ -147,7 +148,7 @@ export function UnansweredRow({ message }: { message: UnansweredMessage }) {
         <Time at={message.handedAt} className={css.time} />
       </p>
       <p className={css.words}>
-        <bdi>{message.summary}</bdi>
+        <bdi>{plainLine(message.summary)}</bdi>
       </p>
       <p className={css.why}>
         {overdueAt === null ? "Answered outside Molecule" : `The answer is overdue${message.reminded ? " and a reminder was sent" : ""}`}
@@ -205,7 +206,7 @@ export function DeadLetterRow({ deadLetter }: { deadLetter: DeadLetter }) {
         <Time at={deadLetter.diedAt} className={css.time} />
       </p>
       <p className={css.words}>
-        <bdi>{deadLetter.summary}</bdi>
+        <bdi>{plainLine(deadLetter.summary)}</bdi>
       </p>
       <p className={css.why}>
         {reasonText(deadLetter.reason)}
@@ -263,7 +264,7 @@ export function ChainRow({ chain }: { chain: MessageChain }) {
       </p>
       {chain.summary !== "" && (
         <p className={css.words}>
-          <bdi>{chain.summary}</bdi>
+          <bdi>{plainLine(chain.summary)}</bdi>
         </p>
       )}
       <p className={css.why}>{chainText(chain)}.</p>

@@ -14,6 +14,7 @@ import { useAgentStatus } from "../../core/state/useAgentStatus";
 import type { SearchItem } from "../../core/wire";
 import { groupTexts, placeOfText, snippetParts, titleOf } from "./textResults";
 import { useTextSearch } from "./useTextSearch";
+import { shownTask } from "../../core/state/delegations";
 import { openDelegations } from "../../core/state/delegationLists";
 import css from "./Palette.module.css";
 
@@ -155,7 +156,7 @@ function Content({ item }: { item: Result }) {
     return (
       <>
         <Icon name="below" size={14} />
-        <span className={css.name}>{item.delegation.task}</span>
+        <span className={css.name}>{shownTask(item.delegation.task)}</span>
         <span className={css.hint}>Task for {item.target}</span>
       </>
     );

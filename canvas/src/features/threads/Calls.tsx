@@ -5,7 +5,7 @@ import { Link } from "../../ui/Link";
 import { useSeconds } from "../../ui/useSeconds";
 import { useStored } from "../../core/store/store";
 import { exact, seconds } from "../../core/text/time";
-import { preview } from "../../core/text/strings";
+import { plainLine } from "../../core/text/plain";
 import { showInvisible } from "../../core/text/invisible";
 import type { AgentState } from "../../core/wire";
 import { isWaiting, type CallState, type ThreadsState } from "./fold";
@@ -51,7 +51,7 @@ export function CallLine({ call: found, known }: { call: CallState; known: Threa
           <bdi>{showInvisible(call.reason)}</bdi>
         </p>
       )}
-      {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{showInvisible(preview(call.prompt).slice(0, PREVIEW))}”</bdi>}
+      {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{showInvisible(plainLine(call.prompt).slice(0, PREVIEW))}”</bdi>}
       {call.agents.length > 0 && call.status !== "inProgress" && <Agents agents={call.agents} />}
       <p className={css.quiet}>
         {beganAt !== null && `started ${exact(beganAt)}`}
@@ -71,7 +71,7 @@ function Agents({ agents }: { agents: readonly AgentState[] }) {
           {each.message !== undefined && (
             <>
               {" "}
-              <bdi className={css.quiet}>“{showInvisible(each.message)}”</bdi>
+              <bdi className={css.quiet}>“{showInvisible(plainLine(each.message))}”</bdi>
             </>
           )}
         </li>

@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import { showInvisible } from "../../core/text/invisible";
+import { plainLine } from "../../core/text/plain";
 import type { ThreadItem } from "../../core/wire";
 import css from "./Threads.module.css";
 import { flagText, lookOf, statusText, type StatusLook } from "./texts";
@@ -35,7 +36,7 @@ export function ThreadStatus({ thread }: { thread: ThreadItem }) {
         {statusText(status.type)}
         {active_flags.length > 0 && `: ${flagText(active_flags)}`}
       </StatusGlyph>
-      {status.type === "errored" && status.message !== null && <bdi className={css.quiet}>{showInvisible(status.message)}</bdi>}
+      {status.type === "errored" && status.message !== null && <bdi className={css.quiet}>{showInvisible(plainLine(status.message))}</bdi>}
     </p>
   );
 }
