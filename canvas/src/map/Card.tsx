@@ -37,7 +37,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below, wors
       style={{ transform: `translate(${x}px, ${y}px)` }}
     >
       <span className={css.top}>
-        <Avatar name={workspace.name} />
+        <Avatar id={id} name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
           <AgentStatusMark workspace={workspace} />

@@ -12,7 +12,7 @@ export interface Tree {
 const NONE: readonly string[] = [];
 
 /** As the server lists them; equal times by id, so that every page shows the same order. */
-function oldestFirst(one: OrgNode, other: OrgNode): number {
+export function oldestFirst(one: OrgNode, other: OrgNode): number {
   if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
   return one.id < other.id ? -1 : one.id > other.id ? 1 : 0;
 }

@@ -142,7 +142,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
       aria-current={current ? "page" : undefined}
       data-chat={workspace.id}
     >
-      <Avatar name={workspace.name} size="large" />
+      <Avatar id={workspace.id} name={workspace.name} size="large" />
       <span className={css.words}>
         <span className={css.line}>
           <span className={css.name}>{workspace.name}</span>

@@ -49,7 +49,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
     <section className={css.open} aria-label={`Chat with ${workspace.name}`}>
       <header className={css.head}>
         {back && <IconButton icon="back" label="Back to chats" onClick={toList} />}
-        <Avatar name={workspace.name} size="large" />
+        <Avatar id={workspace.id} name={workspace.name} size="large" />
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>

@@ -24,7 +24,7 @@ export function CompletionList({ completions, name }: { completions: Completions
             onPointerDown={(event) => event.preventDefault()} // the input keeps the focus
             onClick={() => choose(at)}
           >
-            {kind === "agent" && <Avatar name={each.name} />}
+            {kind === "agent" && <Avatar id={each.id} name={each.name} />}
             <bdi className={css.name}>{kind === "agent" ? each.name : `/${each.name}`}</bdi>
             <span className={css.hint}>{each.hint}</span>
           </li>

@@ -22,7 +22,7 @@ export function LiveTurnItem({ turn, agentName, lines }: Props) {
   return (
     <li className={css.message} data-turn={turn.activityId}>
       <span className={css.face}>
-        <Avatar name={agentName} />
+        <Avatar id={turn.workspaceId} name={agentName} />
       </span>
       <LiveTurnCard turn={turn} agentName={agentName} text={text} {...(isOfChat ? {} : { note: "Another message" })} />
     </li>

@@ -52,7 +52,7 @@ export const MessageItem = memo(
     const classes = [css.message, fromAgent ? "" : css.user, message.joined ? css.joined : "", marked ? css.marked : ""];
     return (
       <li className={classes.join(" ")} data-message={message.id ?? message.key} tabIndex={tabStop ? 0 : -1}>
-        {fromAgent && <span className={css.face}>{!message.joined && <Avatar name={agentName} />}</span>}
+        {fromAgent && <span className={css.face}>{!message.joined && <Avatar id={workspaceId} name={agentName} />}</span>}
         <div className={css.body}>
           <p className={message.joined ? "visually-hidden" : css.head}>
             <span className={css.author}>{isOwn ? "You" : <bdi>{author}</bdi>}</span>
@@ -94,7 +94,7 @@ export const MessageItem = memo(
         </div>
         {id !== null && obligation?.draft && (
           <div className={css.draft}>
-            <Avatar name={agentName} />
+            <Avatar id={workspaceId} name={agentName} />
             <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} askedBy={author === ownName ? "you" : author} />
           </div>
         )}

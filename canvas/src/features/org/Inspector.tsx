@@ -47,7 +47,7 @@ export function Inspector({ workspaceId, tab, onTab, onMenu, onClose }: Props) {
     <aside className={`${css.inspector} ${wide ? css.wide : ""}`} aria-label={workspace?.name ?? "Agent"}>
       <header className={css.head}>
         {narrow && <IconButton icon="back" label="Back to organisation" onClick={onClose} />}
-        {workspace && <Avatar name={workspace.name} size="large" />}
+        {workspace && <Avatar id={workspaceId} name={workspace.name} size="large" />}
         <div className={css.who}>
           <h2 className={css.name} ref={heading} tabIndex={-1}>
             {workspace?.name ?? "Unknown agent"}

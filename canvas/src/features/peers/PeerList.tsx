@@ -98,7 +98,7 @@ function Entry({ workspaceId, peer, current }: { workspaceId: string; peer: Conv
   const unread = useSelected(peerReads, (all) => unreadOfPeer(all.get(workspaceId), peer));
   return (
     <Link to={{ view: "peers", workspaceId, peerId, messageId: null }} className={`${css.entry} ${unread > 0 ? css.unread : ""}`} aria-current={current ? "page" : undefined}>
-      <Avatar name={name} size="large" />
+      <Avatar id={peerId} name={name} size="large" />
       <span className={css.words}>
         <span className={css.line}>
           <span className={css.name}>{name}</span>

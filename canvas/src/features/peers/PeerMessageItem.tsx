@@ -37,7 +37,7 @@ export const PeerMessageItem = memo(function PeerMessageItem({ line, workspaceId
   const classes = [css.message, own ? css.user : "", joined ? css.joined : "", marked ? css.marked : ""];
   return (
     <li className={classes.join(" ")} data-message={id} data-author={sourceId} tabIndex={tabStop ? 0 : -1}>
-      {!own && <span className={css.face}>{!joined && <Avatar name={author} />}</span>}
+      {!own && <span className={css.face}>{!joined && <Avatar id={sourceId} name={author} />}</span>}
       <div className={css.body}>
         <p className={joined ? "visually-hidden" : css.head}>
           <span className={css.author}>

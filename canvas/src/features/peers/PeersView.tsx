@@ -43,7 +43,7 @@ export function PeersView({ place }: { place: PeersPlace }) {
       <section className={css.open} aria-label={`Conversation of ${both}`}>
         <header className={css.head}>
           {narrow && <IconButton icon="back" label={`Back to messages of ${one}`} onClick={() => router.go(tab)} />}
-          <Avatar name={nameIn(names, peerId)} size="large" />
+          <Avatar id={peerId} name={nameIn(names, peerId)} size="large" />
           <div className={css.who}>
             <h2>{both}</h2>
             <p className={own.sub}>Messages between agents, read-only</p>

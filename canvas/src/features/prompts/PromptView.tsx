@@ -22,7 +22,7 @@ export function PromptView({ workspaceId }: { workspaceId: string }) {
   return (
     <div className={css.page}>
       <header className={css.head}>
-        <Avatar name={workspace.name} size="large" />
+        <Avatar id={workspaceId} name={workspace.name} size="large" />
         <h2>
           Prompt of <bdi>{workspace.name}</bdi>
         </h2>
