@@ -5,6 +5,7 @@
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState } from "react";
 import { useApp, useSession, useSettings } from "../core/app";
 import { Button, IconButton } from "../ui/Button";
+import { plural } from "../core/text/strings";
 import { childrenOf } from "../core/state/tree";
 import { fit, pan, show, isSameCamera, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
@@ -193,7 +194,7 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop, onFollow }: Pr
     if (visible.near || canvas === null || event.buttons !== 0) return;
     const hit = paintedAt(event);
     canvas.style.cursor = hit === null ? "" : "pointer";
-    canvas.title = hit === null ? "" : hintOf(hit, nameOf);
+    canvas.title = hit === null ? "" : hintOf(hit, nameOf, (id) => org.teams.get(id)?.size ?? 1);
   };
 
   return (
@@ -312,9 +313,9 @@ function renderedAt(target: EventTarget, edges: readonly Edge[]): Hit | null {
   return edge ? { kind: "edge", edge } : null;
 }
 
-function hintOf(hit: Hit, nameOf: (id: string) => string): string {
+function hintOf(hit: Hit, nameOf: (id: string) => string, size: (id: string) => number): string {
   if (hit.kind === "edge") return titleOf(hit.edge, nameOf);
-  if (hit.kind === "title") return `Collapse team: ${nameOf(hit.id)}`;
+  if (hit.kind === "title") return `Collapse team: ${nameOf(hit.id)}, ${plural(size(hit.id), "agent")}`;
   return hit.kind === "unfold" ? `Expand team: ${nameOf(hit.id)}` : nameOf(hit.id);
 }
 

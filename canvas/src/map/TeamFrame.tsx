@@ -6,6 +6,7 @@ import { useData } from "../core/app";
 import { Icon } from "../ui/Icon";
 import { AgentStatusGlyph } from "../ui/AgentStatusMark";
 import { STATUS_TEXTS } from "../core/state/agentStatus";
+import { plural } from "../core/text/strings";
 import type { Team } from "../core/state/teams";
 import css from "./OrgMap.module.css";
 
@@ -28,20 +29,20 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, title,
   return (
     <div className={`${css.frame} ${depth % 2 === 1 ? css.deep : ""}`} style={{ transform: `translate(${x}px, ${y}px)`, width: w, height: h }}>
       <div className={css.title} data-title style={{ height: title, "--title": `${title}px` } as React.CSSProperties} hidden={!titled}>
-        <span className={css.fold} data-fold={id} title="Collapse team">
+        <span className={css.fold} data-fold={id} title={`Collapse team: ${name}, ${plural(size, "agent")}`}>
           <Icon name="right" size={12} />
           <span className={css.worst} title={STATUS_TEXTS[worst]}>
             <AgentStatusGlyph status={worst} />
           </span>
           <span className={css.team}>{name}</span>
-          <span className={css.size}>
-            {size}
-            <span className={css.unit}> agents</span>
-          </span>
+          <span className={css.size}>{size}</span>
         </span>
-        <span className={css.counts}>
+        <span className={css.unit} aria-hidden="true">
+          <span>{size === 1 ? "agent" : "agents"}</span>
+        </span>
+        <span className={css.counts} title={[...counts].map(([status, count]) => `${count} ${STATUS_TEXTS[status]}`).join(", ")}>
           {[...counts].map(([status, count]) => (
-            <span key={status} className={css.count} title={`${count} ${STATUS_TEXTS[status]}`}>
+            <span key={status} className={css.count}>
               <AgentStatusGlyph status={status} />
               {count}
               <span className="visually-hidden"> {STATUS_TEXTS[status]}</span>

@@ -174,7 +174,10 @@ function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, fr
   ctx.textBaseline = "middle";
   ctx.font = `600 ${size}px ${palette.font}`;
   const countWidth = ctx.measureText(count).width + size * 0.5;
-  const name = shortened(ctx, what.name(id), box.x + box.w - inset - left - countWidth);
+  const room = box.x + box.w - inset - left;
+  const whole = what.name(id);
+  // The name has the room of the count where it needs that to be whole.
+  const name = shortened(ctx, whole, shortened(ctx, whole, room) === whole ? room : room - countWidth);
   ctx.fillStyle = palette.text;
   ctx.fillText(name, left, middle);
   const end = left + (name === "" ? 0 : ctx.measureText(name).width + size * 0.5);
