@@ -17,9 +17,11 @@ export interface Settings {
   sound: boolean;
   /** Show the minimap while not all of the map is in view. */
   miniMap: boolean;
+  /** Width of the panel of an agent in rem; null: the default. */
+  panelWidth: number | null;
 }
 
-const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true };
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true, panelWidth: null };
 const KEY = "molecule.settings";
 
 export interface SettingsStore extends Store<Settings> {
@@ -56,5 +58,6 @@ function parse(stored: string | null): Settings {
     cannotNotify: value.cannotNotify === true,
     sound: value.sound === true,
     miniMap: value.miniMap !== false,
+    panelWidth: typeof value.panelWidth === "number" && Number.isFinite(value.panelWidth) ? value.panelWidth : null,
   };
 }

@@ -1,7 +1,7 @@
 /** The panel of the selected agent, beside the organisation. */
 
-import { Suspense, useEffect, useRef, useState } from "react";
-import { useData } from "../../core/app";
+import { Suspense, useEffect, useRef } from "react";
+import { useApp, useData, useSettings } from "../../core/app";
 import { Avatar } from "../../ui/Avatar";
 import { Badge } from "../../ui/Badge";
 import { Button, IconButton } from "../../ui/Button";
@@ -17,6 +17,7 @@ import type { Workspace } from "../../core/state/model";
 import { taskOf } from "../../core/state/agentStatus";
 import { delegationsByWorkspace } from "../../core/state/delegationLists";
 import { Conversation } from "../chat";
+import { DEFAULT_WIDTH, PanelSplitter, WIDE_WIDTH } from "./PanelSplitter";
 import css from "./Inspector.module.css";
 
 const About = lazyPart(() => import("./inspectorTabs").then((found) => found.About));
@@ -39,12 +40,12 @@ export function Inspector({ workspaceId, tab, onTab, onMenu, onClose }: Props) {
   const unread = useData((state) => state.chats.get(workspaceId)?.unread ?? 0);
   const working = useData((state) => (delegationsByWorkspace(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
   const narrow = useMedia(NARROW);
-  const [wide, setWide] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
   useLayer(onClose);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   return (
-    <aside className={`${css.inspector} ${wide ? css.wide : ""}`} aria-label={workspace?.name ?? "Agent"}>
+    <aside className={css.inspector} aria-label={workspace?.name ?? "Agent"}>
+      {!narrow && <PanelSplitter />}
       <header className={css.head}>
         {narrow && <IconButton icon="back" label="Back to organisation" onClick={onClose} />}
         {workspace && <Avatar id={workspaceId} name={workspace.name} size="large" />}
@@ -57,7 +58,7 @@ export function Inspector({ workspaceId, tab, onTab, onMenu, onClose }: Props) {
         {workspace && <IconButton icon="more" label={`Actions for ${workspace.name}`} aria-haspopup="menu" onClick={(event) => onMenu(event.currentTarget)} />}
         {!narrow && (
           <>
-            <IconButton className={css.widen} icon="wider" label={wide ? "Narrow panel" : "Widen panel"} onClick={() => setWide(!wide)} />
+            <WidenButton />
             <IconButton icon="close" label="Close panel" onClick={onClose} />
           </>
         )}
@@ -106,6 +107,21 @@ export function Inspector({ workspaceId, tab, onTab, onMenu, onClose }: Props) {
         </Tabs>
       )}
     </aside>
+  );
+}
+
+/** The same as dragging the border, for people who cannot drag. */
+function WidenButton() {
+  const { settings } = useApp();
+  const { panelWidth } = useSettings();
+  const isWide = (panelWidth ?? DEFAULT_WIDTH) > DEFAULT_WIDTH;
+  return (
+    <IconButton
+      className={css.widen}
+      icon="wider"
+      label={isWide ? "Narrow panel" : "Widen panel"}
+      onClick={() => settings.change({ panelWidth: isWide ? null : WIDE_WIDTH })}
+    />
   );
 }
 
