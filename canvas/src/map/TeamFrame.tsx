@@ -34,15 +34,15 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, title,
           <span className={css.worst} title={STATUS_TEXTS[worst]}>
             <AgentStatusGlyph status={worst} />
           </span>
-          <span className={css.team}>{name}</span>
+          <span className={css.team} data-name>{name}</span>
           <span className={css.size}>{size}</span>
         </span>
-        <span className={css.unit} aria-hidden="true">
-          <span>{size === 1 ? "agent" : "agents"}</span>
+        <span className={css.unit} data-line-end aria-hidden="true">
+          <span data-unit>{size === 1 ? "agent" : "agents"}</span>
         </span>
-        <span className={css.counts} title={[...counts].map(([status, count]) => `${count} ${STATUS_TEXTS[status]}`).join(", ")}>
+        <span className={css.counts} data-line-end title={[...counts].map(([status, count]) => `${count} ${STATUS_TEXTS[status]}`).join(", ")}>
           {[...counts].map(([status, count]) => (
-            <span key={status} className={css.count}>
+            <span key={status} className={css.count} data-count>
               <AgentStatusGlyph status={status} />
               {count}
               <span className="visually-hidden"> {STATUS_TEXTS[status]}</span>
