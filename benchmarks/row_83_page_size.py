@@ -1,10 +1,11 @@
 """Row 83: what the page weighs: its first script and style, what it loads when it is needed, what it adds to the wheel.
 
-The files are those that the build made and `molecule serve` hands out, gzipped as the build gzips them; a kB is 1,000
+The files are those that the build made and `molecule serve` hands out, gzipped as the server gzips them; a kB is 1,000
 bytes. First is what index.html names; every other script is one that is loaded later. What the wheel grows by are all
-files of the page with their gzip and Brotli forms, deflated as a wheel deflates. Nothing here depends on the machine.
+files of the page with their Brotli forms, deflated as a wheel deflates. Nothing here depends on the machine.
 """
 
+import gzip
 import re
 import zlib
 from pathlib import Path
@@ -16,7 +17,8 @@ from benchmarks.machine import ROOT
 from hatch_build import Canvas
 
 _NAMED = re.compile(r'(?:src|href)="/app/(assets/[^"]+)"')
-_PACKED = (".gz", ".br")
+_PACKED = ".br"
+_LEAST_BYTES = 1024  # the server sends smaller files as they are
 _NOT_ASKED_FOR = ("build.json",)
 _ENTRY_BYTES = 150  # around each file of a zip: two heads, its name twice
 
@@ -50,7 +52,7 @@ def measure(options: Options, say: Say) -> list[Figure]:
 
 def _sizes(assets: Path) -> Sizes:
     named = _NAMED.findall((assets / "index.html").read_text(encoding="utf-8"))
-    files = [path for path in sorted(assets.rglob("*")) if path.is_file() and path.suffix not in _PACKED]
+    files = [path for path in sorted(assets.rglob("*")) if path.is_file() and path.suffix != _PACKED]
     return Sizes(
         {str(path.relative_to(assets)): _gzipped(path) / 1000 for path in files if path.name not in _NOT_ASKED_FOR},
         frozenset(named),
@@ -58,9 +60,9 @@ def _sizes(assets: Path) -> Sizes:
 
 
 def _gzipped(path: Path) -> int:
-    """The bytes that travel; the build leaves small files as they are."""
-    packed = path.with_name(f"{path.name}.gz")
-    return (packed if packed.exists() else path).stat().st_size
+    """The bytes that travel."""
+    content = path.read_bytes()
+    return len(content) if len(content) < _LEAST_BYTES else len(gzip.compress(content))
 
 
 def _wheel_bytes(assets: Path) -> int:
@@ -96,6 +98,6 @@ def _figures(sizes: Sizes, wheel_megabytes: float) -> list[Figure]:
             value=wheel_megabytes,
             unit="MB",
             must=0.8,
-            beside="the page plain, gzipped and in Brotli",
+            beside="the page plain and in Brotli",
         ),
     ]

@@ -1,26 +1,22 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
+import { brotliCompress, constants } from "node:zlib";
 import type { Plugin } from "vite";
 
 const COMPRESSIBLE = /\.(js|css|html|json|md|svg|webmanifest)$/;
-const LEAST_BYTES = 1024; // below that the headers of a response weigh more than what is saved
+/** Brotli saves a few bytes of smaller files; the server gzips them at the first request. */
+const LEAST_BYTES = 4096;
 
 const brotli = promisify(brotliCompress);
-const gzipped = promisify(gzip);
 
 async function compressFile(path: string): Promise<void> {
   const bytes = await readFile(path);
   if (bytes.length < LEAST_BYTES) return;
-  const [br, gz] = await Promise.all([
-    brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }),
-    gzipped(bytes, { level: constants.Z_BEST_COMPRESSION }),
-  ]);
-  await Promise.all([writeFile(`${path}.br`, br), writeFile(`${path}.gz`, gz)]);
+  await writeFile(`${path}.br`, await brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }));
 }
 
-/** Writes a .br and a .gz beside every file that is worth it, so that the server never compresses. */
+/** Writes a .br beside every file that is worth it: Python has no Brotli. */
 export function compressFiles(): Plugin {
   return {
     name: "molecule-compress",

@@ -3,7 +3,6 @@
 Called by hatch_build.py, which packs the pages into wheels, and by scripts/docs. Needs the build requirements only.
 """
 
-import gzip
 import hashlib
 import html
 import itertools
@@ -167,9 +166,8 @@ def build_files(folder: Path) -> dict[str, bytes]:
     lost = Page("404", "Page not found", '<h1>Page not found</h1>\n<p><a href="/docs/">All pages</a></p>', ())
     files["404.html"] = _document(lost, pages).encode()
     files["style.css"] = STYLE.read_bytes()
-    packed = {f"{name}.gz": gzip.compress(content, 9, mtime=0) for name, content in files.items()}
     pictures = {f"pictures/{each.name}": each.read_bytes() for each in sorted((folder / "pictures").glob("*.png"))}
-    return files | packed | pictures
+    return files | pictures
 
 
 def _document(page: Page, pages: list[Page]) -> str:

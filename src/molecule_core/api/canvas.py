@@ -1,4 +1,4 @@
-"""Serves the built canvas: the files of `canvas_assets`, compressed when they were built."""
+"""Serves the built canvas: the files of `canvas_assets`."""
 
 from functools import cached_property
 
@@ -64,21 +64,26 @@ class CanvasRoutes:
         path = request.path_params["path"]
         encodings = request.headers.get(b"accept-encoding", b"")
         if path in self._files:
-            return self._file_response(path, encodings)
+            return await self._file_response(path, encodings)
         if path.startswith("assets/"):
             raise RouteNotFound
         if "index.html" not in self._files:
             kind = packaged_files.content_type("index.html")
             return Response(_NOT_BUILT_PAGE, 503, content_type=kind, content_security_policy=_CONTENT_POLICY)
-        return self._file_response("index.html", encodings)
+        return await self._file_response("index.html", encodings)
 
-    def _file_response(self, path: str, encodings: bytes) -> Response:
+    async def _file_response(self, path: str, encodings: bytes) -> Response:
         cache_header = _CACHE_FOREVER if path.startswith("assets/") else _REVALIDATE
-        content, encoding_headers = packaged_files.negotiate(self._files, path, encodings)
+        content, encoding_headers = await packaged_files.negotiate(self._files, self._gzipped, path, encodings)
         headers = [cache_header, *encoding_headers]
         kind = packaged_files.content_type(path)
         # control: canvas-answer-policy
         return Response(content, headers=tuple(headers), content_type=kind, content_security_policy=_CONTENT_POLICY)
+
+    @cached_property
+    def _gzipped(self) -> dict[str, bytes]:
+        """Return the files that were sent compressed by gzip, by path."""
+        return {}
 
     @cached_property
     def _files(self) -> dict[str, bytes]:

@@ -46,15 +46,15 @@ class DocsRoutes:
         path = request.path_params["path"] or "index"
         encodings = request.headers.get(b"accept-encoding", b"")
         if f"{path}.html" in self._files and path != "404":
-            return self._file_response(f"{path}.html", encodings)
+            return await self._file_response(f"{path}.html", encodings)
         if path.endswith((".css", ".png")) and path in self._files:
-            return self._file_response(path, encodings)
+            return await self._file_response(path, encodings)
         if b"text/html" not in request.headers.get(b"accept", b""):
             raise NotFound(what="page")
-        return self._file_response("404.html", encodings, status=404)
+        return await self._file_response("404.html", encodings, status=404)
 
-    def _file_response(self, path: str, encodings: bytes, *, status: int = 200) -> Response:
-        content, headers = packaged_files.negotiate(self._files, path, encodings)
+    async def _file_response(self, path: str, encodings: bytes, *, status: int = 200) -> Response:
+        content, headers = await packaged_files.negotiate(self._files, self._gzipped, path, encodings)
         return Response(
             content,
             status,
@@ -62,6 +62,11 @@ class DocsRoutes:
             content_type=packaged_files.content_type(path),
             content_security_policy=_CONTENT_POLICY,
         )
+
+    @cached_property
+    def _gzipped(self) -> dict[str, bytes]:
+        """Return the files that were sent compressed by gzip, by path."""
+        return {}
 
     @cached_property
     def _files(self) -> dict[str, bytes]:

@@ -1,5 +1,11 @@
-"""Reads files of the package and chooses their encoding: the canvas and the docs, compressed when they were built."""
+"""Reads files of the package and chooses their encoding: the canvas and the docs.
 
+The build writes the Brotli form of large scripts and styles, for which Python has no compressor. The gzip form is made
+at the first request: in the package it would be as large as the file itself, which a wheel holds deflated.
+"""
+
+import asyncio
+import gzip
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +23,9 @@ _CONTENT_TYPES = {
     "webmanifest": b"application/manifest+json",
     "woff2": b"font/woff2",
 }
-_ENCODINGS = ((b"br", ".br"), (b"gzip", ".gz"))
+_TEXT_TYPES = (b"text/", b"application/json", b"application/manifest+json", b"image/svg+xml")
+# A smaller file gains less than the headers that say so.
+_LEAST_BYTES = 1024
 
 
 def content_type(path: str) -> bytes:
@@ -30,13 +38,26 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return dict(_read_folder(folder, "")) if folder.is_dir() else {}
 
 
-def negotiate(files: Mapping[str, bytes], path: str, accepted: bytes) -> tuple[bytes, _Headers]:
-    """Return a file in the best encoding that the client accepts, and the headers that say so."""
+async def negotiate(
+    files: Mapping[str, bytes], gzipped: dict[str, bytes], path: str, accepted: bytes
+) -> tuple[bytes, _Headers]:
+    """Return a file in the best encoding that the client accepts, and the headers that say so.
+
+    `gzipped`: the gzip forms that were made for earlier requests, by path."""
     usable = accepted_encodings(accepted)
-    for name, suffix in _ENCODINGS:
-        if name in usable and path + suffix in files:
-            return files[path + suffix], ((b"vary", b"accept-encoding"), (b"content-encoding", name))
-    return files[path], ((b"vary", b"accept-encoding"),)
+    vary = (b"vary", b"accept-encoding")
+    if b"br" in usable and f"{path}.br" in files:
+        return files[f"{path}.br"], (vary, (b"content-encoding", b"br"))
+    if b"gzip" in usable and _is_compressible(path, files[path]):
+        if path not in gzipped:
+            # In a thread: 20 ms for the largest file, in which other requests go on.
+            gzipped[path] = await asyncio.to_thread(gzip.compress, files[path], mtime=0)
+        return gzipped[path], (vary, (b"content-encoding", b"gzip"))
+    return files[path], (vary,)
+
+
+def _is_compressible(path: str, content: bytes) -> bool:
+    return len(content) >= _LEAST_BYTES and content_type(path).startswith(_TEXT_TYPES)
 
 
 def _read_folder(folder: Path, prefix: str) -> list[tuple[str, bytes]]:
