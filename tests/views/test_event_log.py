@@ -15,8 +15,9 @@ from anyio.lowlevel import checkpoint
 from molecule_core.client.api import ApiClient
 from molecule_core.store.queries import load_queries, load_schema
 from molecule_core.views.event_buckets import count_by_time
+from molecule_core.views.event_directions import direction_of, may_have_direction
 from molecule_core.views.event_lines import _PHASES, _TICKS, describe_event, kind_of, may_have_state
-from molecule_core.wire.schemas.event_log import EVENT_KINDS, EVENT_STATES
+from molecule_core.wire.schemas.event_log import EVENT_DIRECTIONS, EVENT_KINDS, EVENT_STATES
 from molecule_core.wire.schemas.events import EVENTS
 from testing.clocks import FakeClock
 from testing.engines import Engine, new_database
@@ -190,6 +191,12 @@ def state_filter(dice: random.Random, _events: list[Item]) -> Filter:
     return {"state": state}, lambda each: each["state"] == state
 
 
+def direction_filter(dice: random.Random, _events: list[Item]) -> Filter:
+    """A direction."""
+    direction = dice.choice(EVENT_DIRECTIONS)
+    return {"direction": direction}, lambda each: each["direction"] == direction
+
+
 def item_filter(dice: random.Random, events: list[Item]) -> Filter:
     """An item, a delegation or a thread."""
     id_, kind = (dice.choice(events)["entity"][name] for name in ("id", "kind"))
@@ -221,7 +228,7 @@ async def random_query(
     world: World, dice: random.Random, events: list[Item], *, is_person: bool
 ) -> tuple[dict[str, Any], Condition]:
     """A query, and the same as a condition."""
-    filters = [make(dice, events) for make in (time_filter, name_filter, state_filter, item_filter)]
+    filters = [make(dice, events) for make in (time_filter, name_filter, state_filter, direction_filter, item_filter)]
     filters.append(workspace_filter(world, dice, events))
     if is_person:
         filters.append(await text_filter(world, dice))
@@ -265,6 +272,29 @@ async def _check_following(world: World, api: ApiClient, query: dict[str, Any], 
             break
         assert page["next_cursor"] == str(after)
     assert [each["seq"] for each in events] == [each["seq"] for each in reversed(found)], query
+
+
+@requirement("AC1")
+async def test_the_direction_is_that_of_messages_tasks_and_results_of_an_agent(world: World) -> None:
+    await world.search.writes(world.ops, "from a person")
+    await world.search.writes(world.ops, "from lead", by=world.lead)
+    await world.search.notifies(world.ops, "to people")
+    await world.search.delegates(world.ops, world.crew, "a task")
+    await beat(world.ops, error_rate=0.9)
+
+    async def texts(direction: str, **query: Any) -> list[str]:
+        found = await world.listed(workspace=world.ops.id, direction=direction, **query)
+        return [f"{each['line']['actor']}: {each['line'].get('text')}" for each in found]
+
+    assert await texts("in") == ["Lead: from lead", "A person: from a person"]
+    assert set(await texts("out")) == {"Ops: a task", "Ops: to people"}
+    assert await texts("in", state="failed") == []
+    assert "Ops: a task" in [
+        f"{each['line']['actor']}: {each['line']['text']}"
+        for each in await world.listed(workspace=world.crew.id, direction="in")
+    ]
+    error = await code(world.page(direction="up"))
+    assert error[0] == 422 or error[0] == 400
 
 
 @requirement("AC1")
@@ -335,6 +365,7 @@ async def test_the_histogram_counts_what_the_list_has(world: World) -> None:
         {"q": "plum"},
         {"workspace": world.ops.id},
         {"state": "done"},
+        {"direction": "in"},
         {},
     ]
     for query in queries:
@@ -528,6 +559,13 @@ def test_the_filter_by_state_reads_the_payload_of_each_event_that_may_have_it() 
                 found.add((name, state))
     possible = {(name, state) for name in EVENTS for state in EVENT_STATES if may_have_state(name, state)}
     assert found == possible
+
+
+def test_the_filter_by_direction_reads_each_event_that_may_have_it() -> None:
+    payloads: tuple[Item, ...] = ({}, *({"activity_type": type_} for type_ in ("a2a_receive", "a2a_send", "error")))
+    found = {(name, direction_of(name, payload)) for name in EVENTS for payload in payloads}
+    possible = {(name, each) for name in EVENTS for each in EVENT_DIRECTIONS if may_have_direction(name, each)}
+    assert {each for each in found if each[1] is not None} == possible
 
 
 @pytest.mark.parametrize(

@@ -899,8 +899,9 @@ export interface EventLine {
 
 /**
  * An event of the journal. `event` to `entity` are as in a frame of the live channel. `kind`: the group of the
- * event; `state`: what it says about the work, if anything. `workspace_name` is null for an event about no
- * workspace, or about one that is not known any more.
+ * event; `state`: what it says about the work, if anything; `direction`: whether a message, a task or its result
+ * came into the workspace or went out of it, null for other events. `workspace_name` is null for an event about
+ * no workspace, or about one that is not known any more.
  */
 export interface LoggedEvent {
   event: string;
@@ -910,6 +911,7 @@ export interface LoggedEvent {
   workspace_name: string | null;
   kind: "agents" | "approvals" | "delegations" | "delivery" | "instructions" | "memory" | "messages" | "organisation" | "people" | "prompts" | "threads";
   state: "done" | "failed" | "waiting" | "working" | null;
+  direction: "in" | "out" | null;
   line: EventLine;
   entity: EventEntity;
   payload: unknown;

@@ -42,7 +42,14 @@ from molecule_core.search.rules import AFTER_NEWEST, parse_query
 from molecule_core.views.event_filter import EventQuery
 from molecule_core.views.event_log import EventLogReader
 from molecule_core.views.feed import Audience
-from molecule_core.wire.schemas.event_log import EVENT_KINDS, EVENT_STATES, ActivityHistogram, ActivityPage
+from molecule_core.wire.schemas.event_log import (
+    EVENT_DIRECTIONS,
+    EVENT_KINDS,
+    EVENT_STATES,
+    ActivityHistogram,
+    ActivityPage,
+    EventDirection,
+)
 from molecule_core.wire.schemas.events import EVENTS
 
 T = TypeVar("T", bound=str)
@@ -54,6 +61,11 @@ _FILTERS: tuple[QueryParameter, ...] = (
     csv_param("kind", "Only these kinds of events.", EVENT_KINDS),
     csv_param("event", "Only events of these names.", _JOURNALED),
     enum_param("state", "Only events that say this about the work.", EVENT_STATES),
+    enum_param(
+        "direction",
+        "Only messages, tasks and results that came into the workspace of their event, or went out of it.",
+        EVENT_DIRECTIONS,
+    ),
     time_param("since", "Only from this time on."),
     time_param("until", "Only before this time."),
     string_param("delegation", "Only events of this delegation (an id)."),
@@ -191,6 +203,7 @@ class EventLogRoutes:
             kinds=frozenset(_read_choices(query, "kind", EVENT_KINDS)),
             names=frozenset(_read_choices(query, "event", _JOURNALED)),
             state=next((each for each in EVENT_STATES if each == read_state_param(query, EVENT_STATES)), None),
+            direction=_read_direction(query),
             since=since,
             until=until,
             delegation_id=read_text_param(query, "delegation"),
@@ -248,6 +261,15 @@ class EventLogRoutes:
             before=AFTER_NEWEST,
             limit=self._limits.activity_text_matches,
         )
+
+
+def _read_direction(query: dict[str, str]) -> EventDirection | None:
+    """Return the direction of the query. Raises InvalidField."""
+    text = query.get("direction") or None
+    found = next((each for each in EVENT_DIRECTIONS if each == text), None)
+    if text is not None and found is None:
+        raise InvalidField(reason="direction has an unknown value. Use in or out.")
+    return found
 
 
 def _read_choices(query: dict[str, str], name: str, allowed: Sequence[T]) -> list[T]:

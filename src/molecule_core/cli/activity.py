@@ -10,7 +10,7 @@ from molecule_core.cli._client import client_options, org_option, run_with_api
 from molecule_core.cli._context import printable_line
 from molecule_core.cli._lookup import find_org_id, find_workspace_or_removed
 from molecule_core.client.api import ApiClient
-from molecule_core.wire.schemas.event_log import EVENT_KINDS, EVENT_STATES
+from molecule_core.wire.schemas.event_log import EVENT_DIRECTIONS, EVENT_KINDS, EVENT_STATES
 
 _TIME_LENGTH = len("2026-11-21T22:41:07")
 # As the server allows at most by default; a lower limit of the server applies.
@@ -26,6 +26,11 @@ Event = dict[str, Any]
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), help="Only this kind; may be repeated.")
 @click.option("--event", "names", multiple=True, help="Only events of this name; may be repeated.")
 @click.option("--state", type=click.Choice(EVENT_STATES), help="Only events that say this about the work.")
+@click.option(
+    "--direction",
+    type=click.Choice(EVENT_DIRECTIONS),
+    help="Only messages, tasks and results that came into a workspace, or went out of it.",
+)
 @click.option("--since", help="Only from this time on, such as 2026-11-21T22:41:07Z.")
 @click.option("--until", help="Only before this time.")
 @click.option("--delegation", help="Only events of this delegation (an id).")
@@ -50,7 +55,8 @@ def command(
     """Show what happened in an organisation, newest first: messages, delegations, approvals, agents and more.
 
     WORDS: only events about texts that `molecule search` finds. All filters must be met."""
-    filters = {name: flags.pop(name) for name in ("state", "since", "until", "delegation", "thread", "item")}
+    names = ("state", "direction", "since", "until", "delegation", "thread", "item")
+    filters = {name: flags.pop(name) for name in names}
     filters["kind"], filters["event"] = (",".join(flags.pop(name)) or None for name in ("kinds", "names"))
     filters["subtree"] = "true" if flags.pop("subtree") else None
 

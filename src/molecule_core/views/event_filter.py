@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from molecule_core.search.model import SearchKind, SearchRequest, SourceRef, ref_of_event
 from molecule_core.store.journal import EventHead
+from molecule_core.views.event_directions import may_have_direction
 from molecule_core.views.event_lines import kind_of, may_have_state
 from molecule_core.views.feed import Audience
-from molecule_core.wire.schemas.event_log import EventKind, EventState
+from molecule_core.wire.schemas.event_log import EventDirection, EventKind, EventState
 
 _MESSAGE_KINDS = ("activity", "message")
 _DELEGATION_KINDS = ("delegation", *_MESSAGE_KINDS)
@@ -27,12 +28,18 @@ class EventQuery(Struct, frozen=True, kw_only=True):
     kinds: frozenset[EventKind] = frozenset()
     names: frozenset[str] = frozenset()
     state: EventState | None = None
+    direction: EventDirection | None = None
     since: int | None = None
     until: int | None = None
     delegation_id: str | None = None
     thread_id: str | None = None
     entity_id: str | None = None
     text: SearchRequest | None = None
+
+    @property
+    def needs_payloads(self) -> bool:
+        """Return whether a condition is met or not by what is in payloads."""
+        return self.state is not None or self.direction is not None
 
     @property
     def accepts_all(self) -> bool:
@@ -51,7 +58,7 @@ class EventMatcher:
         self._is_wanted: dict[str, bool] = {}
 
     def matches(self, head: EventHead) -> bool:
-        """Return whether an event is visible and meets all conditions but those on its state and text."""
+        """Return whether an event is visible and meets all conditions but those on its payload and text."""
         query = self._query
         wanted = self._is_wanted.get(head.name)
         if wanted is None:
@@ -69,6 +76,8 @@ class EventMatcher:
     def _is_wanted_name(self, name: str) -> bool:
         query = self._query
         if query.state is not None and not may_have_state(name, query.state):
+            return False
+        if query.direction is not None and not may_have_direction(name, query.direction):
             return False
         return not (query.kinds or query.names) or kind_of(name) in query.kinds or name in query.names
 

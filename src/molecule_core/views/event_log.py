@@ -20,6 +20,7 @@ from molecule_core.store.database import Store
 from molecule_core.store.journal import EventHead, Journal, org_key
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.views.event_buckets import count_by_time
+from molecule_core.views.event_directions import direction_of
 from molecule_core.views.event_filter import EventMatcher, EventQuery, refs_of
 from molecule_core.views.event_lines import describe_event, kind_of
 from molecule_core.views.feed import Audience, Feed
@@ -30,7 +31,7 @@ from molecule_core.wire.schemas.live import EventEntity
 _PIECE_EVENTS = 1000
 # Few, since an event may contain a large message.
 _PAYLOADS_AT_ONCE = 32
-# A state is in the payload: reading it costs about as much as reading this many events without.
+# A state and a direction are in the payload: reading it costs about as much as reading this many events without.
 _PAYLOAD_COST = 5
 # 60 s: numbers are given in the order of commits, and times are taken before, by clocks that may differ by
 # `clock_skew_seconds`.
@@ -160,7 +161,7 @@ class EventLogReader:
         found = await self._find_refs(org_id, query, scan)
         times: list[int] = []
         async for some in self._scan(audience, query, scan, found, AFTER_NEWEST):
-            if query.state is None:
+            if not query.needs_payloads:
                 times += [each.at for each in some]
             else:
                 wanted = {each.seq for each in await self._load(org_id, query, some)}
@@ -234,7 +235,7 @@ class EventLogReader:
                 if matcher.matches(head) and (query.text is None or not found.refs.isdisjoint(refs_of(head))):
                     some.append(head)
                     if len(some) == _PAYLOADS_AT_ONCE:
-                        scan.budget -= _PAYLOAD_COST * len(some) if query.state is not None else 0
+                        scan.budget -= _PAYLOAD_COST * len(some) if query.needs_payloads else 0
                         yield some
                         some = []
             if some:
@@ -244,14 +245,15 @@ class EventLogReader:
             scan.is_over = scan.cursor <= await self._journal.first_seq(audience.org_id)
 
     async def _load(self, org_id: str, query: EventQuery, heads: Sequence[EventHead]) -> list[LoggedEvent]:
-        """Load events, those of the wanted state, in the order given."""
+        """Load events, those of the wanted state and direction, in the order given."""
         entries = await self._journal.load(org_id, [each.seq for each in heads])
         encoded = await self._feed.encode_entries(entries)
         found = []
         for entry, event in zip(entries, encoded, strict=True):
             payload = msgspec.json.decode(event.payload)
             line, state = describe_event(entry.name, entry.workspace_id, payload, self._name_of)
-            if query.state is None or state == query.state:
+            direction = direction_of(entry.name, payload)
+            if query.state in (None, state) and query.direction in (None, direction):
                 logged = LoggedEvent(
                     event=entry.name,
                     seq=entry.seq,
@@ -260,6 +262,7 @@ class EventLogReader:
                     workspace_name=self._name_of(entry.workspace_id),
                     kind=kind_of(entry.name),
                     state=state,
+                    direction=direction,
                     line=line,
                     entity=EventEntity(entry.entity_kind, entry.entity_id, entry.rev),
                     payload=Raw(event.payload),

@@ -5,7 +5,7 @@ import { useApp, useData } from "../../core/app";
 import type { ActivityFilters } from "../../core/router";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
-import { fromLocalField, KINDS, localField, MAIN_KINDS, SPANS, STATES, withFilter } from "./filters";
+import { DIRECTIONS, fromLocalField, KINDS, localField, MAIN_KINDS, SPANS, STATES, withFilter } from "./filters";
 import css from "./Activity.module.css";
 
 /** 300 ms: a request for each pause in typing, not for each letter. */
@@ -54,6 +54,15 @@ export function FilterBar({ filters }: { filters: ActivityFilters }) {
           </option>
         ))}
         <Other value={filters["state"]} known={STATES.map(([state]) => state)} />
+      </Choice>
+      <Choice label="Direction" value={filters["direction"] ?? ""} onChange={(value) => change("direction", value)}>
+        <option value="">Sent and received</option>
+        {DIRECTIONS.map(([direction, label]) => (
+          <option key={direction} value={direction}>
+            {label}
+          </option>
+        ))}
+        <Other value={filters["direction"]} known={DIRECTIONS.map(([direction]) => direction)} />
       </Choice>
       <Choice label="Time" value={showsTimes ? CUSTOM : (span ?? "")} onChange={chooseTime}>
         <option value="">Any time</option>

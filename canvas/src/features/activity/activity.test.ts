@@ -15,6 +15,7 @@ function event(more: Partial<LoggedEvent> & { seq: number }): LoggedEvent {
     workspace_name: "Lead",
     kind: "messages",
     state: null,
+    direction: "in",
     line: { actor: "A person", verb: "wrote to", target: "Lead", target_id: "a", text: "Ship it" },
     entity: { kind: "activity", id: `m${more.seq}`, rev: 0 },
     payload: {},
@@ -23,9 +24,9 @@ function event(more: Partial<LoggedEvent> & { seq: number }): LoggedEvent {
 }
 
 test("filters of the address become parameters of a request", () => {
-  const filters = { q: "kiwi", agent: "a", team: "all", kind: "messages", since: "1h", until: "2026-03-02T11:30:00Z", open: "7" };
+  const filters = { q: "kiwi", agent: "a", team: "all", kind: "messages", direction: "in", since: "1h", until: "2026-03-02T11:30:00Z", open: "7" };
   expect(Object.fromEntries(requestParameters(filters, NOW))).toEqual({
-    q: "kiwi", workspace: "a", subtree: "true", kind: "messages", since: "2026-03-02T11:00:00.000Z", until: "2026-03-02T11:30:00.000Z",
+    q: "kiwi", workspace: "a", subtree: "true", kind: "messages", direction: "in", since: "2026-03-02T11:00:00.000Z", until: "2026-03-02T11:30:00.000Z",
   });
   expect(requestParameters({ q: "?!", since: "yesterday", team: "all" }, NOW).toString()).toBe("");
   expect(MAIN_KINDS.split(",")).not.toContain("delivery");

@@ -25,6 +25,11 @@ export const STATES: readonly (readonly [state: string, label: string])[] = [
   ["failed", "Failed"],
 ];
 
+export const DIRECTIONS: readonly (readonly [direction: string, label: string])[] = [
+  ["in", "Received"],
+  ["out", "Sent"],
+];
+
 const HOUR = 3_600_000;
 /** Values of `since` that move with the time. */
 export const SPANS: readonly (readonly [since: string, label: string, length: number])[] = [
@@ -36,7 +41,7 @@ export const SPANS: readonly (readonly [since: string, label: string, length: nu
 /** Names of filters in the address, and of the parameters of a request where they differ. */
 const PARAMETERS: Readonly<Record<string, string>> = { agent: "workspace", team: "subtree" };
 
-const NAMES = ["q", "agent", "team", "kind", "event", "state", "since", "until", "delegation", "thread", "item"];
+const NAMES = ["q", "agent", "team", "kind", "event", "state", "direction", "since", "until", "delegation", "thread", "item"];
 
 /** The filters of an address, without the open event and what this page does not know. */
 export function withoutOpen(filters: ActivityFilters): ActivityFilters {

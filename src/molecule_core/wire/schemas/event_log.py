@@ -20,8 +20,10 @@ EventKind = Literal[
     "instructions",
 ]
 EventState = Literal["waiting", "working", "done", "failed"]
+EventDirection = Literal["in", "out"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 EVENT_STATES: tuple[EventState, ...] = get_args(EventState)
+EVENT_DIRECTIONS: tuple[EventDirection, ...] = get_args(EventDirection)
 
 
 class EventLine(Struct, frozen=True, omit_defaults=True):
@@ -41,8 +43,9 @@ class EventLine(Struct, frozen=True, omit_defaults=True):
 class LoggedEvent(Struct, frozen=True, kw_only=True):
     """An event of the journal. `event` to `entity` are as in a frame of the live channel.
 
-    `kind`: the group of the event; `state`: what it says about the work, if anything. `workspace_name` is null for an
-    event about no workspace, or about one that is not known any more."""
+    `kind`: the group of the event; `state`: what it says about the work, if anything; `direction`: whether a message,
+    a task or its result came into the workspace or went out of it, null for other events. `workspace_name` is null
+    for an event about no workspace, or about one that is not known any more."""
 
     event: str
     seq: int
@@ -51,6 +54,7 @@ class LoggedEvent(Struct, frozen=True, kw_only=True):
     workspace_name: str | None
     kind: EventKind
     state: EventState | None
+    direction: EventDirection | None
     line: EventLine
     entity: EventEntity
     payload: Raw
