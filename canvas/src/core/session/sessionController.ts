@@ -27,6 +27,7 @@ import { changesProblems } from "../state/problems";
 import { withParent } from "../state/moveRules";
 import { peerReadsStore, type PeerReads } from "./peerReads";
 import { replyTargetsStore, type ReplyTargets } from "./replyTargets";
+import { savedFiltersStore, type SavedFilters } from "./savedFilters";
 import { seenProblemsStore, type SeenProblems } from "./seenProblems";
 import { applySnapshot } from "../state/snapshot";
 import { createStore, type Store } from "../store/store";
@@ -103,6 +104,7 @@ export class SessionController {
   readonly peerReads: PeerReads;
   readonly folds: Folds;
   /** Problems that this person has dismissed. */
+  readonly savedFilters: SavedFilters;
   readonly seenProblems: SeenProblems;
   private readonly tabs: Tabs;
   private readonly owner: string;
@@ -114,6 +116,7 @@ export class SessionController {
   private readonly reread = (): void => {
     this.outbox.reread();
     this.seenProblems.reread();
+    this.savedFilters.reread();
   };
   private readonly flushReadMarks = (): void => this.readMarks.flush();
   private readonly readDueProblems = (): void => this.problemLists.readIfDue();
@@ -130,6 +133,7 @@ export class SessionController {
     this.replyTargets = replyTargetsStore(storage, owner);
     this.folds = foldsStore(storage, owner);
     this.seenProblems = seenProblemsStore(storage, owner);
+    this.savedFilters = savedFiltersStore(storage, owner);
     confirmBeforeUnload(this.createdWorkspace, (made) => (made?.token ?? "") !== "");
     confirmBeforeUnload(this.issuedToken, (issued) => issued !== null);
     this.readMarks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));

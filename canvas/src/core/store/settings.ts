@@ -1,5 +1,6 @@
 /** Settings of this browser. */
 
+import { isTimeZone, showTimesIn } from "../text/time";
 import { createStore, type Store } from "./store";
 import type { KeyValueStorage } from "./browserStorage";
 
@@ -19,9 +20,11 @@ export interface Settings {
   miniMap: boolean;
   /** Width of the panel of an agent in rem; null: the default. */
   panelWidth: number | null;
+  /** In which times are shown, such as Europe/Berlin; empty: that of the browser. */
+  timeZone: string;
 }
 
-const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true, panelWidth: null };
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true, panelWidth: null, timeZone: "" };
 const KEY = "molecule.settings";
 
 export interface SettingsStore extends Store<Settings> {
@@ -31,6 +34,9 @@ export interface SettingsStore extends Store<Settings> {
 
 export function settingsStore(storage: KeyValueStorage): SettingsStore {
   const store = createStore(parse(storage.get(KEY)));
+  const showTimes = (): void => showTimesIn(store.get().timeZone || undefined);
+  store.subscribe(showTimes);
+  showTimes();
   return {
     ...store,
     change: (part) => {
@@ -59,5 +65,6 @@ function parse(stored: string | null): Settings {
     sound: value.sound === true,
     miniMap: value.miniMap !== false,
     panelWidth: typeof value.panelWidth === "number" && Number.isFinite(value.panelWidth) ? value.panelWidth : null,
+    timeZone: typeof value.timeZone === "string" && isTimeZone(value.timeZone) ? value.timeZone : "",
   };
 }

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { absolute, brief, dayHeading, dayKey, duration, relative, until } from "./time";
+import { absolute, brief, clock, dayHeading, dayKey, duration, fieldOf, isTimeZone, relative, showTimesIn, timeOfField, until } from "./time";
 
 const BERLIN = "Europe/Berlin";
 const at = (text: string): number => Date.parse(text);
@@ -79,4 +79,31 @@ test.each([
 test("what is no time has no words", () => {
   for (const say of [relative, brief, dayHeading]) expect(say("soon", Date.now(), BERLIN)).toBe("");
   expect(absolute("", BERLIN)).toBe("");
+});
+
+test("times are shown in the zone of the settings, and in the browser's without one", () => {
+  const at = Date.parse("2026-01-05T23:30:00Z");
+  const own = clock(at);
+  showTimesIn("Asia/Tokyo");
+  expect([clock(at), dayHeading("2026-01-05T23:30:00Z", at)]).toEqual(["08:30", "Today"]);
+  expect(fieldOf(at)).toBe("2026-01-06T08:30");
+  expect(clock(at, "UTC")).toBe("23:30");
+  showTimesIn(undefined);
+  expect(clock(at)).toBe(own);
+});
+
+test.each(["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "Europe/Berlin"])("a field in %s keeps each minute, also around changes of clocks", (zone) => {
+  for (const day of ["2026-03-29", "2026-10-25", "2026-03-08", "2026-11-01", "2026-07-01"]) {
+    for (let hour = 0; hour < 24; hour += 1) {
+      const time = Date.parse(`${day}T${String(hour).padStart(2, "0")}:45:00Z`);
+      const again = timeOfField(fieldOf(time, zone), zone);
+      expect(fieldOf(again, zone)).toBe(fieldOf(time, zone));
+      expect(Math.abs(again - time)).toBeLessThanOrEqual(3_600_000);
+    }
+  }
+  expect(timeOfField("soon", zone)).toBeNaN();
+});
+
+test("only zones that the browser knows are zones", () => {
+  expect([isTimeZone("Europe/Berlin"), isTimeZone("UTC"), isTimeZone(""), isTimeZone("<b>"), isTimeZone("Mars/Base")]).toEqual([true, true, false, false, false]);
 });

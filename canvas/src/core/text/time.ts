@@ -1,8 +1,24 @@
-/** Format times. All functions take a time zone, so that tests can set it; the default is the browser's. */
+/** Format times. All functions take a time zone, so that tests can set it; the default is that of the settings, or the
+ * browser's. */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+
+let shownZone: string | undefined;
+
+/** Show times in this zone from now on; undefined: the browser's. */
+export function showTimesIn(zone: string | undefined): void {
+  shownZone = zone;
+}
+
+export function isTimeZone(zone: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en-GB", { timeZone: zone }) !== null;
+  } catch {
+    return false;
+  }
+}
 
 /** "just now", "5 min ago", "3 h ago"; from another day on, the day. */
 export function relative(at: string, now: number, zone?: string): string {
@@ -83,6 +99,26 @@ export function clock(time: number, zone?: string): string {
   return format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, zone).format(time);
 }
 
+/** With seconds, for logs. */
+export function clockWithSeconds(at: string, zone?: string): string {
+  const time = Date.parse(at);
+  return Number.isNaN(time) ? "" : format({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }, zone).format(time);
+}
+
+/** The value of a field of date and time: "2026-03-29T14:05". */
+export function fieldOf(time: number, zone?: string): string {
+  return `${dayKey(time, zone)}T${clock(time, zone)}`;
+}
+
+/** The time of such a value; NaN if it is none. A time that a change of clocks leaves out is the one after it. */
+export function timeOfField(value: string, zone?: string): number {
+  const utc = Date.parse(`${value}Z`);
+  if (Number.isNaN(utc)) return Number.NaN;
+  const offset = (time: number): number => Date.parse(`${fieldOf(time, zone)}Z`) - Math.floor(time / MINUTE) * MINUTE;
+  const first = utc - offset(utc);
+  return utc - offset(first);
+}
+
 /** For lists: the time of today, otherwise the day. */
 export function brief(at: string, now: number, zone?: string): string {
   const then = Date.parse(at);
@@ -125,7 +161,7 @@ function daysBetween(then: number, now: number, zone?: string): number {
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Cached: creating a format is slower than using it. */
-function format(options: Intl.DateTimeFormatOptions, zone?: string): Intl.DateTimeFormat {
+function format(options: Intl.DateTimeFormatOptions, zone = shownZone): Intl.DateTimeFormat {
   const key = JSON.stringify([options, zone]);
   const known = formats.get(key);
   if (known) return known;

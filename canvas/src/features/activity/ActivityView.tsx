@@ -14,6 +14,7 @@ import { EventDetail } from "./EventDetail";
 import { EventRow } from "./EventRow";
 import { FilterBar } from "./FilterBar";
 import { withoutOpen } from "./filters";
+import { SavedFilterBar } from "./SavedFilterBar";
 import { Histogram } from "./Histogram";
 import { logRows, type LogRow } from "./rows";
 import { exportAddress, useActivity, useHistogram, type Activity } from "./useActivity";
@@ -43,6 +44,7 @@ export function ActivityView({ filters }: { filters: ActivityFilters }) {
         <section className={css.main} aria-label="Activity">
           <Head filters={own} isPaused={isPaused} onPause={setPaused} />
           <FilterBar filters={own} />
+          <SavedFilterBar filters={own} />
           {histogram !== null && <Histogram histogram={histogram} />}
           <List key={JSON.stringify(own)} activity={activity} filters={own} open={open} narrow={narrow} onScrolled={setScrolled} isPaused={isPaused} />
         </section>

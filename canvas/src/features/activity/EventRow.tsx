@@ -4,7 +4,7 @@ import { memo } from "react";
 import { useApp } from "../../core/app";
 import type { ActivityFilters } from "../../core/router";
 import { plainLine } from "../../core/text/plain";
-import { absolute } from "../../core/text/time";
+import { absolute, clockWithSeconds } from "../../core/text/time";
 import type { LoggedEvent } from "../../core/wire";
 import { Icon, type IconName } from "../../ui/Icon";
 import { Link } from "../../ui/Link";
@@ -33,7 +33,7 @@ export const EventRow = memo(function EventRow({ event, filters, isOpen }: Props
         }}
       >
         <time className={css.clock} dateTime={event.timestamp} title={absolute(event.timestamp)}>
-          {clockOf(event.timestamp)}
+          {clockWithSeconds(event.timestamp)}
         </time>
         <KindIcon kind={event.kind} />
         <EventText event={event} />
@@ -47,12 +47,6 @@ export const EventRow = memo(function EventRow({ event, filters, isOpen }: Props
     </>
   );
 });
-
-/** Hours to seconds, in the zone of the browser. */
-function clockOf(at: string): string {
-  const time = new Date(at);
-  return [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
-}
 
 export function EventText({ event }: { event: LoggedEvent }) {
   const { actor, verb, target = "", text = "" } = event.line;

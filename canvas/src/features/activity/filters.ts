@@ -1,6 +1,7 @@
 /** The filters of the activity, as they are in the address and in requests. Pure. */
 
 import type { ActivityFilters } from "../../core/router";
+import { fieldOf, timeOfField } from "../../core/text/time";
 
 export const KINDS: readonly (readonly [kind: string, label: string])[] = [
   ["messages", "Messages"],
@@ -84,15 +85,13 @@ export function timeOf(value: string, now: number): string | null {
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** A time for a field of local time, and back. */
+/** A time for a field of date and time, in the zone in which times are shown, and back. */
 export function localField(value: string | undefined): string {
   const at = Date.parse(value ?? "");
-  if (Number.isNaN(at)) return "";
-  const local = new Date(at - new Date(at).getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 16);
+  return Number.isNaN(at) ? "" : fieldOf(at);
 }
 
 export function fromLocalField(value: string): string {
-  const at = Date.parse(value);
+  const at = timeOfField(value);
   return Number.isNaN(at) ? "" : new Date(at).toISOString();
 }

@@ -4,6 +4,8 @@ import { useId, useState, type ReactNode } from "react";
 import { useApp, useData, useSession, useSettings } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
+import { absolute } from "../../core/text/time";
+import { useNow } from "../../ui/useNow";
 import { errorText } from "../../core/api/api";
 import { askToNotify, canNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
@@ -44,6 +46,7 @@ export function SettingsView() {
             ))}
           </div>
         </fieldset>
+        <TimeZone />
         <fieldset className={group.group}>
           <legend>Keyboard</legend>
           <Choice
@@ -69,6 +72,39 @@ export function SettingsView() {
       </div>
     </div>
   );
+}
+
+/** Times are shown in the zone of the browser, or in a chosen one: that of a team or of the logs of a server. */
+function TimeZone() {
+  const { settings } = useApp();
+  const { timeZone } = useSettings();
+  const own = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const now = useNow();
+  const id = useId();
+  return (
+    <section className={group.group} aria-labelledby={`${id}title`}>
+      <h3 id={`${id}title`}>Times</h3>
+      <p className={css.zone}>
+        <label htmlFor={id}>Time zone</label>
+        <select id={id} value={timeZone} aria-describedby={`${id}now`} onChange={(event) => settings.change({ timeZone: event.target.value })}>
+          <option value="">Browser ({own.replaceAll("_", " ")})</option>
+          {zones(timeZone).map((zone) => (
+            <option key={zone} value={zone}>
+              {zone.replaceAll("_", " ")}
+            </option>
+          ))}
+        </select>
+      </p>
+      <p id={`${id}now`} className={group.hint}>
+        It is now {absolute(new Date(now).toISOString(), timeZone || undefined)}.
+      </p>
+    </section>
+  );
+}
+
+/** UTC first, and the chosen zone also where the browser lists it by another name. */
+function zones(chosen: string): readonly string[] {
+  return [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone"), ...(chosen === "" ? [] : [chosen])])];
 }
 
 /** The browser is asked for permission only when the person enables it. */

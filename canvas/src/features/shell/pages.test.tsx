@@ -247,7 +247,7 @@ test("choices are kept for the browser", () => {
   page.show(<SettingsView />);
   fireEvent.click(screen.getByLabelText("Dark"));
   fireEvent.click(screen.getByLabelText("Single-key shortcuts"));
-  expect(new App(storage).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true, panelWidth: null });
+  expect(new App(storage).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, cannotNotify: false, sound: false, miniMap: true, panelWidth: null, timeZone: "" });
 });
 
 test("logging out says so when the server does not answer", async () => {
