@@ -38,10 +38,7 @@ PAGE = {
 }
 BUILT_DOCS = {
     f"molecule_core/html_docs/{name}"
-    for name in (
-        *("build.json", "pictures/canvas.png", "index.html", "index.html.gz", "404.html", "404.html.gz"),
-        *("style.css", "style.css.gz"),
-    )
+    for name in ("build.json", "pictures/canvas.png", "index.html", "404.html", "style.css")
 }
 VERSION = "1.2.3"
 
