@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.canvas.axe import find_barriers
 from tests.canvas.delegation_actions import answer_work, by_http, take_work
 from tests.canvas.expectations import expect
 from tests.canvas.keyboard import Fingers
-from tests.canvas.views import NARROW
+from tests.canvas.views import NARROW, WIDE
 from tests.requirements import requirement
 
 
@@ -129,6 +130,70 @@ async def test_filters_are_in_the_address_and_survive_a_reload(desk: Desk) -> No
     await expect(page).to_have_url(re.compile("until=2026-01-01T09%3A00%3A00.000Z"))
     await page.go_back()
     await expect(filters(page).get_by_role("searchbox")).to_have_value("cellar")
+
+
+@requirement("AC3")
+async def test_the_direction_shows_what_an_agent_received_or_sent(desk: Desk) -> None:
+    stage = desk.stage
+    await happens(stage)
+    engineering = stage.seats["Engineering"].id
+    page = await desk.open(f"/app/activity?agent={engineering}")
+    await filters(page).get_by_role("combobox", name="Direction").select_option("Received")
+    await expect(page).to_have_url(f"{stage.server.url}/app/activity?agent={engineering}&direction=in")
+    await expect(rows(page).filter(has_text="Count the kiwi").first).to_be_visible()
+    await expect(rows(page).filter(has_text="Which plum?")).to_have_count(0)
+    await filters(page).get_by_role("combobox", name="Direction").select_option("Sent")
+    await expect(rows(page).filter(has_text="Which plum?").first).to_be_visible()
+    await expect(rows(page).filter(has_text="Lead delegated to Engineering")).to_have_count(0)
+
+
+@requirement("AC3")
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "phone"])
+async def test_filters_are_saved_under_a_name_opened_and_deleted(desk: Desk, viewport: dict[str, int]) -> None:
+    stage = desk.stage
+    await happens(stage)
+    page = await desk.open("/app/activity", viewport=viewport)
+    await expect(rows(page).first).to_be_visible()
+    await expect(page.get_by_role("button", name="Save filters…")).to_have_count(0)
+    await filters(page).get_by_role("combobox", name="Kind").select_option("Delegations")
+    await page.get_by_role("button", name="Save filters…").click()
+    name = page.get_by_role("textbox", name="Name")
+    await expect(name).to_be_focused()
+    await name.fill("Who gave what <b>")
+    await name.press("Enter")
+    saved = page.get_by_role("group", name="Saved filters")
+    link = saved.get_by_role("link", name="Who gave what <b>")
+    await expect(link).to_have_attribute("aria-current", "true")
+    assert await find_barriers(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    await page.get_by_role("button", name="Clear filters").click()
+    await page.reload()
+    await expect(rows(page).filter(has_text="plum").first).to_be_visible()
+    await link.click()
+    await expect(page).to_have_url(f"{stage.server.url}/app/activity?kind=delegations")
+    await expect(rows(page).filter(has_text="plum")).to_have_count(0)
+    await saved.get_by_role("button", name="Delete saved filters Who gave what <b>").click()
+    await expect(link).to_have_count(0)
+
+
+@requirement("AC3")
+async def test_times_are_shown_in_the_zone_of_the_settings(desk: Desk) -> None:
+    await happens(desk.stage)
+    page = await desk.open("/app/settings")
+    zone = page.get_by_role("combobox", name="Time zone")
+    await expect(zone.get_by_role("option", name="Browser (Europe/Berlin)")).to_have_count(1)
+    await zone.select_option("Asia/Kathmandu")
+    await expect(page.get_by_text("It is now")).to_contain_text("GMT+5:45")
+    await page.reload()
+    await expect(zone).to_have_value("Asia/Kathmandu")
+    await page.get_by_role("navigation", name="Main").get_by_role("link", name="Activity").click()
+    time = rows(page).first.locator("time")
+    at = datetime.fromisoformat(str(await time.get_attribute("datetime")))
+    expected = at.astimezone(timezone(timedelta(hours=5, minutes=45))).strftime("%H:%M:%S")
+    await expect(time).to_have_text(expected)
+    await filters(page).get_by_role("combobox", name="Time").select_option("From and to…")
+    await filters(page).get_by_label("To").fill("2026-01-01T10:00")
+    await expect(page).to_have_url(re.compile("until=2026-01-01T04%3A15%3A00.000Z"))
 
 
 @requirement("AC3")

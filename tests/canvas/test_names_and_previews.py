@@ -37,7 +37,7 @@ _TITLES = """() => [...document.querySelectorAll("[data-title]")].map((title) =>
     return text.top < box.bottom - 2 && text.width > 0;
   });
   const cut = name.scrollWidth > name.clientWidth;
-  return { name: name.textContent, cut, seen: seen.map((each) => each.textContent) };
+  return { name: name.textContent, cut, seen: seen.map((each) => each.textContent.trim()) };
 })"""
 
 

@@ -38,7 +38,7 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, title,
           <span className={css.size}>{size}</span>
         </span>
         <span className={css.unit} data-line-end aria-hidden="true">
-          <span data-unit>{size === 1 ? "agent" : "agents"}</span>
+          <span data-unit>{size === 1 ? " agent" : " agents"}</span>
         </span>
         <span className={css.counts} data-line-end title={[...counts].map(([status, count]) => `${count} ${STATUS_TEXTS[status]}`).join(", ")}>
           {[...counts].map(([status, count]) => (
