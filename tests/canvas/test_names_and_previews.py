@@ -74,7 +74,7 @@ async def test_agents_with_equal_initials_have_distinct_ones_everywhere(desk: De
 
     await expect(page.locator(letters("Lead")).first).to_have_text("LE")
     await expect(page.locator(letters("Leaders")).first).to_have_text("LA")
-    await page.get_by_role("treeitem", name="Leaders").press("Enter")
+    await page.get_by_role("treeitem", name="Leaders").click()
     panel = page.get_by_role("complementary", name="Leaders")
     shown = panel.locator("span[aria-hidden=true]").filter(has_text=re.compile("^L[A-Z]$"))
     await expect(shown.first).to_be_visible()

@@ -3,6 +3,7 @@
 from playwright.async_api import Locator, Page
 
 from testing.canvas.page_user import Desk
+from testing.waits import eventually
 from tests.canvas.expectations import expect
 from tests.canvas.map_actions import camera_of
 from tests.canvas.views import NARROW
@@ -23,6 +24,14 @@ async def open_panel(desk: Desk, **choices: object) -> tuple[Page, Locator]:
     return page, page.get_by_role("complementary", name="Backend")
 
 
+async def drag(page: Page, start: float, end: float) -> None:
+    """Drag the border from a place to another."""
+    await page.mouse.move(start, 400)
+    await page.mouse.down()
+    await page.mouse.move(end, 420, steps=6)
+    await page.mouse.up()
+
+
 async def width_of(panel: Locator) -> float:
     """The width of the panel in pixels."""
     box = await panel.bounding_box()
@@ -37,19 +46,21 @@ async def test_the_border_of_the_panel_is_dragged_and_the_map_is_fitted_anew(des
     before, zoom = await width_of(panel), (await camera_of(page))[2]
     box = await border.bounding_box()
     assert box is not None and box["width"] >= 24
-    await page.mouse.move(box["x"] + box["width"] / 2, 400)
-    await page.mouse.down()
-    await page.mouse.move(box["x"] + box["width"] / 2 - 240, 420, steps=6)
-    await page.mouse.up()
-    await expect(border).to_have_attribute("aria-valuenow", "41")
-    assert abs(await width_of(panel) - before - 240) <= 2
-    await page.wait_for_function(_FITS)
-    assert (await camera_of(page))[2] < zoom
+    middle = box["x"] + box["width"] / 2
+    await drag(page, middle, middle + 64)
+    await expect(border).to_have_attribute("aria-valuenow", "22")
+    assert abs(before - await width_of(panel) - 64) <= 2
+    await eventually(lambda: page.evaluate(_FITS), bool)
+    assert (await camera_of(page))[2] > zoom
 
-    await page.mouse.move(box["x"] + box["width"] / 2 - 240, 400)
-    await page.mouse.down()
-    await page.mouse.move(0, 400, steps=4)
-    await page.mouse.up()
+    await drag(page, middle + 64, middle - 240)
+    await expect(border).to_have_attribute("aria-valuenow", "41")
+    agent = page.locator(f"[data-id='{desk.stage.seats['Backend'].id}']")
+    await expect(agent).to_be_in_viewport(ratio=0.999)
+    shown, seen = await agent.bounding_box(), await panel.bounding_box()
+    assert shown is not None and seen is not None and shown["x"] + shown["width"] <= seen["x"]
+
+    await drag(page, middle - 240, 0)
     scene = page.get_by_role("group", name="Map of the organisation")
     widest = await scene.bounding_box()
     assert widest is not None and widest["width"] >= 200  # the map is never covered
@@ -77,7 +88,7 @@ async def test_keys_and_a_button_change_the_width_and_the_browser_remembers_it(d
     await page.reload()
     await expect(border).to_have_attribute("aria-valuenow", "44")
     assert await width_of(panel) == wide
-    await page.get_by_role("treeitem", name="Reader").press("Enter")
+    await page.get_by_role("treeitem", name="Reader").click()
     reader = page.get_by_role("complementary", name="Reader")
     assert await width_of(reader) == wide
     await reader.get_by_role("button", name="Narrow panel").click()

@@ -15,8 +15,15 @@ from anyio.lowlevel import checkpoint
 from molecule_core.client.api import ApiClient
 from molecule_core.store.queries import load_queries, load_schema
 from molecule_core.views.event_buckets import count_by_time
-from molecule_core.views.event_directions import direction_of, may_have_direction
-from molecule_core.views.event_lines import _PHASES, _TICKS, describe_event, kind_of, may_have_state
+from molecule_core.views.event_lines import (
+    _PHASES,
+    _TICKS,
+    describe_event,
+    direction_of,
+    kind_of,
+    may_have_direction,
+    may_have_state,
+)
 from molecule_core.wire.schemas.event_log import EVENT_DIRECTIONS, EVENT_KINDS, EVENT_STATES
 from molecule_core.wire.schemas.events import EVENTS
 from testing.clocks import FakeClock

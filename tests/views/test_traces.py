@@ -172,11 +172,6 @@ async def test_turns_of_sub_agents_are_in_the_trace_and_its_sums_and_no_others(o
     await use(dig, 10)
     deep = await spawn(dig, "deep")
     await use(deep, 100)
-    await deep.ends(final="deeper")
-    await dig.ends(final="waits")
-    await dig.claim()
-    await dig.begin()
-    await use(dig, 20)
     await lead.ends(final="asked others")
     await lead.claim()
     await lead.begin()
@@ -184,8 +179,13 @@ async def test_turns_of_sub_agents_are_in_the_trace_and_its_sums_and_no_others(o
     away = await spawn(lead, "away")
     await use(away, 1000)
     await lead.ends(final="asked another")
+    await deep.ends(final="deeper")
     await dig.ends(final="dug")
-    await lead.claim()
+    await dig.claim()  # reads what the deeper one said
+    await dig.begin()
+    await use(dig, 20)
+    await dig.ends(final="dug deeper")
+    await lead.claim()  # reads what the first one said
     await lead.begin()
     await use(lead, 3)
     await lead.ends(final="all said")
@@ -196,9 +196,7 @@ async def test_turns_of_sub_agents_are_in_the_trace_and_its_sums_and_no_others(o
 
     first, second = await org.trace(asked), await org.trace(other)
 
-    assert turn_tree(first) == [
-        (None, 1, [("dig", 10, [("dig/deep", 100, [("dig", 20, [(None, 3, [])])])])]),
-    ]
+    assert turn_tree(first) == [(None, 1, [("dig", 10, [(None, 3, []), ("dig/deep", 100, [("dig", 20, [])])])])]
     assert first["usage"] == {"input_tokens": 134, "output_tokens": 5}
     assert [each["tools"] for each in first["turns"]] == [{"look": 1}] * 5
     assert turn_tree(second) == [(None, 2, [("away", 1000, [])])]

@@ -160,7 +160,10 @@ export function OrgMap({ org, selected, onSelect, onOpen, onDrop, onFollow }: Pr
       if (memory.camera === null) latestFit.current();
       else if (memory.fittedTo !== null) latestFit.current(); // not moved by the person since
       latestDraw.current();
-      if (!first || selected !== null) latestReveal.current();
+      if (first && selected === null) return;
+      const fittedTo = memory.fittedTo;
+      latestReveal.current();
+      memory.fittedTo = fittedTo; // the size of the window moved the map, not the person
     });
     sizes.observe(element);
     return () => sizes.disconnect();

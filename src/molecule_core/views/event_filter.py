@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from molecule_core.search.model import SearchKind, SearchRequest, SourceRef, ref_of_event
 from molecule_core.store.journal import EventHead
-from molecule_core.views.event_directions import may_have_direction
-from molecule_core.views.event_lines import kind_of, may_have_state
+from molecule_core.views.event_lines import kind_of, may_have_direction, may_have_state
 from molecule_core.views.feed import Audience
 from molecule_core.wire.schemas.event_log import EventDirection, EventKind, EventState
 

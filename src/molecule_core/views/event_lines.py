@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from molecule_core.common.text import single_line
-from molecule_core.wire.schemas.event_log import EventKind, EventLine, EventState
+from molecule_core.wire.schemas.event_log import EventDirection, EventKind, EventLine, EventState
 
 Payload = Mapping[str, Any]
 _TEXT_LENGTH = 240
@@ -38,6 +38,17 @@ _KINDS: dict[str, EventKind] = {
     ),
 }
 
+_ROW_EVENT = "ACTIVITY_LOGGED"
+_OF_ROW: dict[str, EventDirection] = {"a2a_receive": "in", "a2a_send": "out"}
+_DIRECTIONS: dict[str, EventDirection] = {
+    "USER_MESSAGE": "in",
+    "AGENT_MESSAGE": "out",
+    "BROADCAST_MESSAGE": "out",
+    "DELEGATION_SENT": "out",
+    "DELEGATION_COMPLETE": "in",
+    "DELEGATION_FAILED": "in",
+}
+
 
 class _Description(NamedTuple):
     """A line before names are looked up, and the state."""
@@ -63,6 +74,18 @@ def kind_of(name: str) -> EventKind:
 def may_have_state(name: str, state: EventState) -> bool:
     """Return whether events of this name can say this about the work. If so, their payloads say whether they do."""
     return state in _POSSIBLE_STATES.get(name, ())
+
+
+def direction_of(name: str, payload: Payload) -> EventDirection | None:
+    """Return the direction of an event: messages, tasks and their results. None: of no other event."""
+    if name == _ROW_EVENT:
+        return _OF_ROW.get(str(payload.get("activity_type")))
+    return _DIRECTIONS.get(name)
+
+
+def may_have_direction(name: str, direction: EventDirection) -> bool:
+    """Return whether events of this name can have a direction. If so, their payloads say whether they do."""
+    return name == _ROW_EVENT or _DIRECTIONS.get(name) == direction
 
 
 def describe_event(

@@ -20,9 +20,8 @@ from molecule_core.store.database import Store
 from molecule_core.store.journal import EventHead, Journal, org_key
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.views.event_buckets import count_by_time
-from molecule_core.views.event_directions import direction_of
 from molecule_core.views.event_filter import EventMatcher, EventQuery, refs_of
-from molecule_core.views.event_lines import describe_event, kind_of
+from molecule_core.views.event_lines import describe_event, direction_of, kind_of
 from molecule_core.views.feed import Audience, Feed
 from molecule_core.wire.schemas.event_log import ActivityHistogram, ActivityPage, LoggedEvent
 from molecule_core.wire.schemas.live import EventEntity

@@ -316,8 +316,8 @@ export function cutReply(reply: string): string {
 
 /** The shown beginning of a task on one line, with an ellipsis where there may be more. */
 export function shownTask(task: string): string {
-  const words = plainLine(task);
-  return new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER ? words : `${words}…`;
+  const isWhole = new TextEncoder().encode(task).length <= TASK_BYTES - LONGEST_CHARACTER;
+  return plainLine(isWhole ? task : `${task}…`);
 }
 
 function isWholePreview(reply: string): boolean {

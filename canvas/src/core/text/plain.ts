@@ -4,8 +4,8 @@ import { withoutTerminalCodes } from "./terminal";
 
 /** More than any line shows. A text of any size costs no more than this. */
 const MOST = 4_000;
-/** The server cuts texts for lists without a mark at these and larger lengths. */
-const MAY_BE_CUT = 120;
+/** The server cuts texts for lists without a mark, the shortest to 100 bytes. */
+const MAY_BE_CUT = 90;
 
 /** Each mark and its replacement. What only looks like a mark (`2 * 3`, `snake_case`) stays. The server has put some texts on one
  * line already, so that headings, fences and rows of tables are anywhere in it. */
