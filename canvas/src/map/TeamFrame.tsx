@@ -35,7 +35,9 @@ export const TeamFrame = memo(function TeamFrame({ id, x, y, w, h, depth, title,
             <AgentStatusGlyph status={worst} />
           </span>
           <span className={css.team} data-name>{name}</span>
-          <span className={css.size}>{size}</span>
+          <span className={css.size}>
+            <span>{size}</span>
+          </span>
         </span>
         <span className={css.unit} data-line-end aria-hidden="true">
           <span data-unit>{size === 1 ? " agent" : " agents"}</span>

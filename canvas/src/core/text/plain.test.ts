@@ -21,6 +21,7 @@ test.each([
 test.each([
   ["## Engineering The build is **green**. ### Next - ship", "Engineering The build is green. Next - ship"],
   ["| who | when | | --- | --- | | Ada | now |", "who, when, Ada, now"],
+  ["It needs: - [x] words - [ ] colours - time", "It needs: words colours - time"],
   ["Run ```sh make check ``` first", "Run make check first"],
 ])("of a text that is on one line already, %j, stays %j", (text, plain) => {
   expect(plainLine(text)).toBe(plain);

@@ -4,8 +4,8 @@ import { withoutTerminalCodes } from "./terminal";
 
 /** More than any line shows. A text of any size costs no more than this. */
 const MOST = 4_000;
-/** The server cuts texts for lists without a mark, the shortest to 100 bytes. */
-const MAY_BE_CUT = 90;
+/** The server cuts texts for lists without a mark, the shortest to 80 characters. */
+const MAY_BE_CUT = 70;
 
 /** Each mark and its replacement. What only looks like a mark (`2 * 3`, `snake_case`) stays. The server has put some texts on one
  * line already, so that headings, fences and rows of tables are anywhere in it. */
@@ -16,7 +16,7 @@ const MARKS: readonly (readonly [RegExp, string])[] = [
   [/(?<=^|\s)\|?(?: *:?-{2,}:? *\|)+(?: *\|)?(?=\s|$)/g, " "],
   [/^ *(?:#{1,6}|>|[-*+]|\d{1,3}[.)]) +/gm, ""],
   [/(?<=\s)#{1,6} +(?=\S)/g, ""],
-  [/(?<=^|\s)\[[ xX]\] +/g, ""],
+  [/(?<=^|\s)(?:[-*+] +)?\[[ xX]\] +/g, ""],
   [/^ *\| *| *\| *$/gm, ""],
   [/ +\|(?: *\|)* +/g, ", "],
   [/!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*(?:\)|$)/g, "$1"],
