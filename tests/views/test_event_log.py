@@ -241,7 +241,18 @@ async def random_query(
         filters.append(await text_filter(world, dice))
     chosen = dice.sample(filters, k=dice.choice([0, 1, 1, 2, 2, 3]))
     query = {name: value for params, _ in chosen for name, value in params.items()}
-    return query, lambda each: all(condition(each) for _, condition in chosen)
+    if query.get("direction") != "out" or "workspace" not in query:
+        return query, lambda each: all(condition(each) for _, condition in chosen)
+    ids = {query["workspace"]} if query["subtree"] == "false" else world.below(query["workspace"])
+    others = [condition for params, condition in chosen if not {"direction", "workspace"} & params.keys()]
+    return query, lambda each: _is_sent_by(each, ids) and all(condition(each) for condition in others)
+
+
+def _is_sent_by(event: Item, ids: set[str]) -> bool:
+    """Whether agents sent what an event is about: it is theirs, or that of who received it."""
+    if event["direction"] == "in":
+        return event["line"].get("actor_id") in ids
+    return event["direction"] == "out" and event["workspace_id"] in ids
 
 
 @requirement("AC1")
@@ -294,7 +305,9 @@ async def test_the_direction_is_that_of_messages_tasks_and_results_of_an_agent(w
         return [f"{each['line']['actor']}: {each['line'].get('text')}" for each in found]
 
     assert await texts("in") == ["Lead: from lead", "A person: from a person"]
-    assert set(await texts("out")) == {"Ops: a task", "Ops: to people"}
+    await world.search.writes(world.legal, "to legal", by=world.ops)
+    assert set(await texts("out")) == {"Ops: a task", "Ops: to people", "Ops: to legal"}
+    assert await texts("out", kind="organisation") == []
     assert await texts("in", state="failed") == []
     assert "Ops: a task" in [
         f"{each['line']['actor']}: {each['line']['text']}"

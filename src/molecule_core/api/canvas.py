@@ -81,8 +81,8 @@ class CanvasRoutes:
         return Response(content, headers=tuple(headers), content_type=kind, content_security_policy=_CONTENT_POLICY)
 
     @cached_property
-    def _gzipped(self) -> dict[str, bytes]:
-        """Return the files that were sent compressed by gzip, by path."""
+    def _gzipped(self) -> dict[bytes, bytes]:
+        """Return what was sent compressed by gzip, by content."""
         return {}
 
     @cached_property

@@ -64,8 +64,8 @@ class DocsRoutes:
         )
 
     @cached_property
-    def _gzipped(self) -> dict[str, bytes]:
-        """Return the files that were sent compressed by gzip, by path."""
+    def _gzipped(self) -> dict[bytes, bytes]:
+        """Return what was sent compressed by gzip, by content."""
         return {}
 
     @cached_property

@@ -63,7 +63,8 @@ _FILTERS: tuple[QueryParameter, ...] = (
     enum_param("state", "Only events that say this about the work.", EVENT_STATES),
     enum_param(
         "direction",
-        "Only messages, tasks and results that came into the workspace of their event, or went out of it.",
+        "Only messages, tasks and results that came into the workspace of their event, or went out of it. With "
+        "`workspace`, `out` has also the events of others that say what they received from it.",
         EVENT_DIRECTIONS,
     ),
     time_param("since", "Only from this time on."),

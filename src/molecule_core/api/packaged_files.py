@@ -39,20 +39,21 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 async def negotiate(
-    files: Mapping[str, bytes], gzipped: dict[str, bytes], path: str, accepted: bytes
+    files: Mapping[str, bytes], gzipped: dict[bytes, bytes], path: str, accepted: bytes
 ) -> tuple[bytes, _Headers]:
     """Return a file in the best encoding that the client accepts, and the headers that say so.
 
-    `gzipped`: the gzip forms that were made for earlier requests, by path."""
+    `gzipped`: the gzip forms that were made for earlier requests, by content."""
     usable = accepted_encodings(accepted)
     vary = (b"vary", b"accept-encoding")
     if b"br" in usable and f"{path}.br" in files:
         return files[f"{path}.br"], (vary, (b"content-encoding", b"br"))
     if b"gzip" in usable and _is_compressible(path, files[path]):
-        if path not in gzipped:
+        content = files[path]
+        if content not in gzipped:
             # In a thread: 20 ms for the largest file, in which other requests go on.
-            gzipped[path] = await asyncio.to_thread(gzip.compress, files[path], mtime=0)
-        return gzipped[path], (vary, (b"content-encoding", b"gzip"))
+            gzipped[content] = await asyncio.to_thread(gzip.compress, content, mtime=0)
+        return gzipped[content], (vary, (b"content-encoding", b"gzip"))
     return files[path], (vary,)
 
 

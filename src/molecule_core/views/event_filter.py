@@ -41,6 +41,19 @@ class EventQuery(Struct, frozen=True, kw_only=True):
         return self.state is not None or self.direction is not None
 
     @property
+    def is_sent_by_agents(self) -> bool:
+        """Return whether events of all workspaces are wanted that say what some workspaces sent."""
+        return self.direction == "out" and self.workspace_ids is not None
+
+    def has_direction(self, workspace_id: str, direction: EventDirection | None, actor_id: str | None) -> bool:
+        """Return whether an event has the wanted direction: its own one, or that of what its actor sent."""
+        if not self.is_sent_by_agents or self.workspace_ids is None:
+            return self.direction in (None, direction)
+        if direction == "in":
+            return actor_id in self.workspace_ids
+        return direction == "out" and workspace_id in self.workspace_ids
+
+    @property
     def accepts_all(self) -> bool:
         """Return whether the query has no condition except on the time."""
         return self == EventQuery(since=self.since, until=self.until)
@@ -65,7 +78,7 @@ class EventMatcher:
         return (
             wanted
             and self._is_visible(head)
-            and (query.workspace_ids is None or head.workspace_id in query.workspace_ids)
+            and (query.workspace_ids is None or query.is_sent_by_agents or head.workspace_id in query.workspace_ids)
             and (query.since is None or head.at >= query.since)
             and (query.until is None or head.at < query.until)
             and (query.entity_id is None or head.entity_id == query.entity_id)
@@ -76,9 +89,13 @@ class EventMatcher:
         query = self._query
         if query.state is not None and not may_have_state(name, query.state):
             return False
-        if query.direction is not None and not may_have_direction(name, query.direction):
+        if query.direction is not None and not self._may_have_direction(name, query.direction):
             return False
         return not (query.kinds or query.names) or kind_of(name) in query.kinds or name in query.names
+
+    def _may_have_direction(self, name: str, direction: EventDirection) -> bool:
+        # What agents sent is also in the events of its receivers.
+        return may_have_direction(name, direction) or (self._query.is_sent_by_agents and may_have_direction(name, "in"))
 
     def _is_about(self, head: EventHead) -> bool:
         query = self._query

@@ -252,7 +252,7 @@ class EventLogReader:
             payload = msgspec.json.decode(event.payload)
             line, state = describe_event(entry.name, entry.workspace_id, payload, self._name_of)
             direction = direction_of(entry.name, payload)
-            if query.state in (None, state) and query.direction in (None, direction):
+            if query.state in (None, state) and query.has_direction(entry.workspace_id, direction, line.actor_id):
                 logged = LoggedEvent(
                     event=entry.name,
                     seq=entry.seq,
