@@ -32,6 +32,12 @@ class Rule(NamedTuple):
 
 NOT_THERE = (404, "not_found")
 TEXT = {"params": {"message": {"content": "hi"}}}
+_A2A = "/workspaces/{id}/a2a"
+_NO_TASK = (404, "None")  # errors of A2A have other members
+_A2A_MESSAGE = {
+    "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]},
+    "configuration": {"returnImmediately": True},
+}
 _APPROVAL = "/workspaces/{id}/approvals/{approval_id}"
 _DRAFT = "/workspaces/{id}/messages/{activity_id}/draft"
 _CHOSEN, _TEMPLATES = "/cp/admin/workspace/{id}/instruction-template", "/orgs/{org_id}/instruction-templates"
@@ -147,6 +153,17 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/registry/discover/{id}"): Rule(EVERYBODY, "talk", VIEWER, "path"),
     ("POST", "/registry/check-access"): Rule(EVERYBODY, body={"caller_id": UNKNOWN, "target_id": UNKNOWN}),
     ("POST", "/workspaces/{id}/a2a"): Rule(EVERYBODY, "talk", OPERATOR, "path", TEXT),
+    ("POST", f"{_A2A}/message:send"): Rule(EVERYBODY, "talk", OPERATOR, "path", _A2A_MESSAGE),
+    ("POST", f"{_A2A}/message:stream"): Rule(EVERYBODY, "talk", OPERATOR, "path", _A2A_MESSAGE),
+    ("GET", f"{_A2A}/tasks"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
+    ("GET", f"{_A2A}/tasks/{{task_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", None, _NO_TASK),
+    ("POST", f"{_A2A}/tasks/{{task_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", {}, _NO_TASK),
+    ("GET", f"{_A2A}/extendedAgentCard"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
+    ("GET", "/workspaces/{id}/.well-known/agent-card.json"): Rule(set(), "", VIEWER, "path", None, NOT_THERE),
+    ("GET", "/workspaces/{id}/.well-known/agent.json"): Rule(set(), "", VIEWER, "path", None, NOT_THERE),
+    ("GET", "/.well-known/agent-card.json"): Rule(set(), behind=NOT_THERE),
+    ("GET", "/.well-known/agent.json"): Rule(set(), behind=NOT_THERE),
+    ("GET", "/a2a/agents"): Rule(EVERYBODY),
     ("POST", "/workspaces/{id}/notify"): Rule({"workspace"}, "own", VIEWER, "path", {"message": "hi"}),
     ("POST", "/workspaces/{id}/broadcast"): Rule(EVERYBODY, "own", OPERATOR, "path", {"message": "hi"}),
     ("GET", "/orgs/{org_id}/chains"): Rule(PEOPLE, "", VIEWER, "org"),
@@ -297,7 +314,12 @@ RULES |= {
     (method, "/workspaces/{id}/mcp"): Rule({"workspace"}, "own", VIEWER, "path") for method in ("POST", "GET", "DELETE")
 }
 # Their answer goes on, and takes the connection with it.
-ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream", "/orgs/{org_id}/activity/export"}
+ENDLESS = {
+    "/workspaces/{id}/a2a/message:stream",
+    "/events/stream",
+    "/workspaces/{id}/events/stream",
+    "/orgs/{org_id}/activity/export",
+}
 OWN_PAGE = {"X-Molecule-Client": "test"}
 # What each credential finds at each target, beyond the rules: the relations of the cast.
 MAY_TALK = {("own", "own"), ("peer", "own"), ("foreign", "foreign")}
@@ -327,6 +349,10 @@ def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
     rule, who = probe.rule, cast.credentials[probe.credential]
     if (probe.method, probe.path) == ("POST", "/login"):
         return 401, "invalid_login"
+    if probe.path.startswith("/workspaces/{id}/.well-known/") and who.token is not None:
+        # Public once published; with a credential, as for a peer.
+        probe = probe._replace(rule=Rule(EVERYBODY, "talk", VIEWER, "path"))
+        rule = probe.rule
     if not rule.kinds:
         return rule.behind
     if not who.kind:

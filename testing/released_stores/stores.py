@@ -24,6 +24,7 @@ RELEASED = {
     10: _FOLDER / "schema_10.sql",
     11: _FOLDER / "schema_11.sql",
     12: _FOLDER / "schema_12.sql",
+    13: _FOLDER / "schema_13.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

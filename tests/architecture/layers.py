@@ -37,6 +37,7 @@ PUBLIC_MODULES = (
     "nouns.{model,rules,reader,writer,errors}",
     "access.{oauth_grants,oauth_rules}",
     "messages.{chains.model,delivery_state,files,replies,template_outcomes}",
+    "messages.{cancellation,task_reader}",
     "messages.{inbox.claims,obligations.instructions,obligations.reply_handles}",
     "messages.delivery.{dead_letters,push_policy,reply_waiters,status_reader}",
     "org.limit_writer",
@@ -63,7 +64,10 @@ TABLE = (
     # The HTTP and WebSocket server knows neither nouns nor callers, nor does the adapter for other servers.
     Row("api.asgi", ("api.asgi", "api.http", "common")),
     Row("api.http", ("api.http", "common")),
-    Row("views", ("views", "nouns.{reader,model}", "store.{database,journal,wakeups}", "wire", "common")),
+    Row(
+        "views",
+        ("views", "nouns.{reader,model}", "messages.task_reader", "store.{database,journal,wakeups}", "wire", "common"),
+    ),
     Row("nouns.__init__", ()),
     # What it indexes is read by its own statements from the tables of these nouns.
     Row(

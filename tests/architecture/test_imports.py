@@ -156,7 +156,7 @@ def test_a_finding_names_file_line_row_and_what_is_allowed(tmp_path: Path) -> No
     tree = write_tree(tmp_path, {"views/snapshot.py": "\n\nimport molecule_core.store.sqlite\n"})
     assert find_wrong_imports(tree) == [
         "src/molecule_core/views/snapshot.py:3 views.snapshot imports store.sqlite: views may import only "
-        "views, nouns.{reader,model}, store.{database,journal,wakeups}, wire, common"
+        "views, nouns.{reader,model}, messages.task_reader, store.{database,journal,wakeups}, wire, common"
     ]
 
 

@@ -39,6 +39,7 @@ export interface WorkspaceView {
   limited_until: string | null;
   limit_reason: string | null;
   a2a_card_url: string | null;
+  a2a_published: boolean;
 }
 
 /** An agent is connected and sends heartbeats. `recovered_from`: its previous status. */
@@ -1189,6 +1190,7 @@ export interface SnapshotWorkspace {
   limited_until: string | null;
   limit_reason: string | null;
   a2a_card_url: string | null;
+  a2a_published: boolean;
   current_task: string | null;
   last_heard_at: string | null;
 }

@@ -210,8 +210,8 @@ class Route(Struct, frozen=True):
 _PARAM_KEY, _CATCH_ALL_KEY = "/", "//"
 
 
-# Clients add a slash to the address of an MCP server that a person has given them.
-_ENDS_OF_CLIENTS = ("/mcp/",)
+# Clients add a slash to the address of an MCP server that a person has given them, or of an A2A interface.
+_ENDS_OF_CLIENTS = ("/mcp/", "/a2a/")
 
 
 class RouteTable:

@@ -75,6 +75,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether each ended delegation is also written to the table delegation_history, for analysis only.
 
     Also DELEGATION_LEDGER_WRITE in the environment."""
+    a2a_root_workspace: str = ""
+    """Id of the workspace whose A2A card the host itself serves at /.well-known/agent-card.json; empty: none."""
+    a2a_legacy_cards: bool = True
+    """Whether A2A cards also have the members of A2A 0.3, for clients of that age."""
+    a2a_card_key: str = ""
+    """File of the private key (PEM, EC P-256) that signs A2A cards; empty: they are not signed."""
     access_log: bool = False
     """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

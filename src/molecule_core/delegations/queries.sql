@@ -196,6 +196,12 @@ FROM (
 ) w JOIN delegations d ON d.org_id = w.org_id AND d.id = w.id
 WHERE w.preceding < :page_bytes ORDER BY d.created_at DESC, d.id DESC;
 
+-- name: delegations_between
+-- the newest delegations of a workspace to another, with the times of begin and last change
+SELECT id, context_id, created_at, updated_at FROM delegations
+WHERE target_id = :target_id AND source_id = :source_id AND recorded = 0
+ORDER BY created_at DESC, id DESC LIMIT :count;
+
 -- name: delegations_of_org
 -- delegations of an organisation, newest first; filtered by status, to open ones or by workspace, before one of them; texts are cut
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,

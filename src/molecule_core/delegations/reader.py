@@ -15,6 +15,7 @@ from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
     Delegation,
     DelegationPhase,
+    FailureReason,
     TimelineRow,
     delegation_wake_key,
     newest_first,
@@ -40,6 +41,8 @@ from molecule_core.wire.schemas.live import SnapshotDelegation, SnapshotRejectio
 OPEN_STATE = "open"
 """A state filter beside the statuses: all that have not ended."""
 STATES = (*(each.value for each in DelegationStatus), OPEN_STATE)
+SENT_EVENT, END_EVENTS = rules.SENT, (rules.COMPLETE, rules.FAILED)
+"""The events of the begin and of the ends of a delegation."""
 _MAX_SEQ = (1 << 62) - 1
 _PREVIEW_SIZES = {"task_most": rules.TASK_PREVIEW, "text_most": rules.LIST_PREVIEW}
 """Characters that queries select of texts that are then cut to as many bytes; no character has less than one byte."""
@@ -81,6 +84,19 @@ class DelegationReader:
         if not rows:
             raise NotFound(what="delegation")
         return Delegation.from_row(rows[0])
+
+    async def list_between(self, source_id: str, target_id: str, count: int) -> list[tuple[str, str | None, int, int]]:
+        """Return the newest delegations from one workspace to another: id, context, times of begin and last change."""
+        query = {"source_id": source_id, "target_id": target_id, "count": count}
+        return [(row[0], row[1], row[2], row[3]) for row in await self._store.rows("delegations_between", query)]
+
+    def a2a_state(self, row: Delegation, *, needs_approval: bool = False) -> str:
+        """Return the A2A state of a delegation. `needs_approval`: its work waits for an approval."""
+        return rules.a2a_state(row, needs_approval=needs_approval)
+
+    def advice(self, reason: FailureReason) -> str:
+        """Return what to do about a failure."""
+        return rules.ADVICE[reason]
 
     async def previews_by_id(self, org_id: str, ids: Sequence[str]) -> dict[str, DelegationItem]:
         """Return those of some delegations that exist, without results and with cut errors, by id."""

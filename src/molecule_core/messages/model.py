@@ -20,6 +20,8 @@ LOGGABLE_TYPES = (
     ActivityType.MEMORY_WRITE_GLOBAL,
 )
 """Types that an agent may write into its own log. The server writes all others, for events that really happened."""
+SENDER_CANCELLED = "cancelled by its sender"
+"""Reason of an obligation that ended because the sender of the message cancelled it."""
 LOG_STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "completed", "failed")
 
 
@@ -162,6 +164,8 @@ class MessageDraft(Struct, frozen=True):
     """None: a new id."""
     wait_seconds: int = 0
     """Seconds that the sender waits for the answer of a push agent."""
+    task_id: str | None = None
+    """The first message of the A2A task that a person's message continues."""
 
 
 class UserNotice(Struct, frozen=True):

@@ -1312,3 +1312,78 @@ FROM (
     WHERE org_id = :org_id AND template = :template AND version = :version AND template_org = :template_org
     ORDER BY handed_at DESC LIMIT :count
 ) AS told;
+
+-- name: task_message
+-- a message as part of an A2A task, with its delivery, its obligation and the answer to its push
+SELECT a.id, a.org_id, a.workspace_id, a.seq, a.inbound_no, a.kind, a.intent, a.method, a.source_id, a.sender,
+    a.context_id, a.created_at, a.root_id, a.cause_id, a.request_body, a.trace_parent, coalesce(h.attempt, 0),
+    CASE WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 1 ELSE 0 END,
+    p.answer, d.state, d.reason, d.died_at, o.state, o.handed_at, o.closed_at, o.answer_id, o.reason,
+    CASE WHEN q.seq IS NULL THEN 0 ELSE 1 END
+FROM activities a
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+LEFT JOIN questions q ON q.workspace_id = a.workspace_id AND q.seq = a.seq
+WHERE a.id = :id;
+
+-- name: task_chain
+-- the same for the newest messages of a chain between two workspaces, or in the log of one (`peer_id` empty), newest first
+SELECT a.id, a.org_id, a.workspace_id, a.seq, a.inbound_no, a.kind, a.intent, a.method, a.source_id, a.sender,
+    a.context_id, a.created_at, a.root_id, a.cause_id, a.request_body, a.trace_parent, coalesce(h.attempt, 0),
+    CASE WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 1 ELSE 0 END,
+    p.answer, d.state, d.reason, d.died_at, o.state, o.handed_at, o.closed_at, o.answer_id, o.reason,
+    CASE WHEN q.seq IS NULL THEN 0 ELSE 1 END
+FROM activities a
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+LEFT JOIN questions q ON q.workspace_id = a.workspace_id AND q.seq = a.seq
+WHERE a.root_id = :root_id AND a.chain_no IS NOT NULL
+    AND (a.workspace_id = :workspace_id OR a.workspace_id = :peer_id)
+ORDER BY a.chain_no DESC LIMIT :count;
+
+-- name: task_heads_of_person
+-- the newest messages of a person to a workspace that begin an A2A task, with the time of their last change
+SELECT a.id, a.context_id, a.created_at, coalesce(o.closed_at, o.handed_at, a.created_at)
+FROM (
+    SELECT c.workspace_id, c.seq FROM activities c
+    WHERE c.workspace_id = :workspace_id AND c.chat = 1 AND c.inbound_no IS NOT NULL AND c.sender = :sender
+        AND c.root_id IS NULL
+    ORDER BY c.seq DESC LIMIT :count
+) w JOIN activities a ON a.workspace_id = w.workspace_id AND a.seq = w.seq
+LEFT JOIN obligations o ON o.workspace_id = w.workspace_id AND o.seq = w.seq
+ORDER BY a.seq DESC;
+
+-- name: task_heads_of_peer
+-- the newest requests of a workspace to another that may begin an A2A task, with the time of their last change
+SELECT a.id, a.context_id, a.created_at, coalesce(o.closed_at, o.handed_at, a.created_at)
+FROM (
+    SELECT c.id, c.workspace_id, c.seq, c.context_id, c.created_at FROM activities c
+    WHERE c.workspace_id = :workspace_id AND c.source_id = :source_id AND c.inbound_no IS NOT NULL
+        AND c.kind = 'peer_agent' AND c.intent = 'request'
+    ORDER BY c.created_at DESC, c.id DESC LIMIT :count
+) a LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+ORDER BY a.created_at DESC, a.id DESC;
+
+-- name: task_continuations
+-- the same for the messages of a workspace to another in a context since a time, oldest first
+SELECT a.id, a.org_id, a.workspace_id, a.seq, a.inbound_no, a.kind, a.intent, a.method, a.source_id, a.sender,
+    a.context_id, a.created_at, a.root_id, a.cause_id, a.request_body, a.trace_parent, coalesce(h.attempt, 0),
+    CASE WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 1 ELSE 0 END,
+    p.answer, d.state, d.reason, d.died_at, o.state, o.handed_at, o.closed_at, o.answer_id, o.reason,
+    CASE WHEN q.seq IS NULL THEN 0 ELSE 1 END
+FROM activities a
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+LEFT JOIN questions q ON q.workspace_id = a.workspace_id AND q.seq = a.seq
+WHERE a.workspace_id = :workspace_id AND a.source_id = :source_id AND a.inbound_no IS NOT NULL
+    AND a.created_at >= :since AND a.context_id = :context_id
+ORDER BY a.created_at, a.id LIMIT :count;

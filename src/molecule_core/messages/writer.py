@@ -22,7 +22,7 @@ from molecule_core.messages import reply_wait, rules
 from molecule_core.messages.activities import insert_activity, received_activity, schedule_delivery, sent_activity
 from molecule_core.messages.approval_messages import approval_id_of, record_explanation
 from molecule_core.messages.broadcasts import BroadcastWriter
-from molecule_core.messages.chains.model import NEW_CHAIN
+from molecule_core.messages.chains.model import NEW_CHAIN, ChainLink
 from molecule_core.messages.chains.writer import ChainWriter
 from molecule_core.messages.events import AnswerContent, MessageAnswered, MessagesReleased, ProgressReported
 from molecule_core.messages.files import attachments
@@ -195,6 +195,9 @@ class MessageWriter:
                 return link_or_freeze
             link = link_or_freeze
             draft = rules.with_resolved_intent(draft, link, is_answer=answer_target.obligation is not None)
+        elif draft.task_id is not None:
+            number = yield NextNumber("last_in_chain", draft.task_id, allow_gaps=True)
+            link = ChainLink(draft.task_id, 0, draft.task_id, chain_no=number)
         resolved = yield from attachments.resolve_files(draft.message["parts"], target.org_id, sender.workspace_id)
         if resolved.parts is not draft.message["parts"]:
             draft = replace(draft, message={**draft.message, "parts": resolved.parts})

@@ -94,6 +94,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
     limit_reason: str | None = None
     a2a_card_url: str | None = None
     """The card of the A2A agent of others that the server calls; None: its agent is another one."""
+    a2a_published: bool = False
+    """Whether its A2A card can be read without a credential."""
 
     @property
     def uses_push(self) -> bool:

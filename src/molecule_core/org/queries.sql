@@ -25,12 +25,12 @@ INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason, a2a_card_url
+    limited_until, limit_reason, a2a_card_url, a2a_published
 ) VALUES (
     :id, :org_id, :parent_id, :name, :role, :runtime, :delivery_mode, :url, :agent_card, :status, :external, :tier,
     :max_concurrent_tasks, :instruction_template_id, :instruction_compact, :broadcast_enabled, :talk_to_user_enabled,
     :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key, :instruction_shape, :reply_seconds,
-    :send_drafts, :limited_until, :limit_reason, :a2a_card_url
+    :send_drafts, :limited_until, :limit_reason, :a2a_card_url, :a2a_published
 );
 
 -- name: update_workspace
@@ -45,7 +45,7 @@ UPDATE workspaces SET
     updated_at = :updated_at, removed_at = :removed_at, key = :key, instruction_shape = :instruction_shape,
     reply_seconds = :reply_seconds, send_drafts = :send_drafts,
     limited_until = :limited_until, limit_reason = :limit_reason,
-    a2a_card_url = :a2a_card_url
+    a2a_card_url = :a2a_card_url, a2a_published = :a2a_published
 WHERE id = :id;
 
 -- name: all_workspaces
@@ -53,7 +53,7 @@ WHERE id = :id;
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason, a2a_card_url
+    limited_until, limit_reason, a2a_card_url, a2a_published
 FROM workspaces ORDER BY created_at, id;
 
 -- name: workspace_by_id
@@ -61,7 +61,7 @@ FROM workspaces ORDER BY created_at, id;
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
     collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts,
-    limited_until, limit_reason, a2a_card_url
+    limited_until, limit_reason, a2a_card_url, a2a_published
 FROM workspaces WHERE id = :id;
 
 -- name: save_heartbeat

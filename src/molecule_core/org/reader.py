@@ -22,6 +22,7 @@ _BOOLEAN_COLUMNS = (
     "talk_to_user_enabled",
     "collapsed",
     "send_drafts",
+    "a2a_published",
 )
 
 
@@ -170,4 +171,5 @@ def workspace_view(workspace: Workspace, heartbeat: Heartbeat) -> WorkspaceView:
         limited_until=to_optional_rfc3339(workspace.limited_until),
         limit_reason=workspace.limit_reason,
         a2a_card_url=workspace.a2a_card_url,
+        a2a_published=workspace.a2a_published,
     )

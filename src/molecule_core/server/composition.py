@@ -10,6 +10,12 @@ from molecule_core.a2a_agents.retention import A2ATaskRetention
 from molecule_core.access.model import PersonJoined
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
+from molecule_core.api.a2a.card_routes import CardRoutes
+from molecule_core.api.a2a.card_signatures import load_signer
+from molecule_core.api.a2a.cards import CardBuilder
+from molecule_core.api.a2a.operations import A2AOperations
+from molecule_core.api.a2a.routes import A2ARoutes
+from molecule_core.api.a2a.streams import A2AStreams
 from molecule_core.api.app_server.websocket import AppServerRoutes
 from molecule_core.api.application import Application, InternalRequest
 from molecule_core.api.approvals.approvals import ApprovalRoutes
@@ -125,6 +131,7 @@ from molecule_core.server.services import (
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
+from molecule_core.views.a2a_tasks import A2ATaskChanges, A2ATaskReader
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.event_log import EventLogReader
@@ -409,6 +416,47 @@ class Server:
             limits=self.settings.limits,
         ).routes()
 
+    def _a2a_routes(
+        self, authenticator: Authenticator, message_routes: MessageRoutes, delegation: A2ADelegation
+    ) -> Iterator[Route]:
+        """Yield the routes of A2A."""
+        settings, limits, messages = self.settings, self.settings.limits, self.messages
+        tasks = A2ATaskReader(
+            messages.task_reader,
+            self.delegations.reader,
+            self.approvals.reader,
+            TraceReader(self.store),
+            self.wakeups,
+            public_url=settings.url,
+        )
+        operations = A2AOperations(
+            tasks,
+            self._org,
+            message_routes=message_routes,
+            delegation=delegation,
+            delegation_writer=self.delegations.writer,
+            canceller=messages.canceller,
+            approval_writer=self.approvals.writer,
+            approval_reader=self.approvals.reader,
+            files=messages.file_writer,
+            message_meter=messages.meter,
+            limits=limits,
+        )
+        changes = A2ATaskChanges(self.store, self.wakeups, tasks, messages.task_reader)
+        card_builder = CardBuilder(
+            public_url=settings.url,
+            has_push=operations.push is not None,
+            is_dual=settings.a2a_legacy_cards,
+            blocking_seconds=limits.patience_seconds,
+            signer=load_signer(settings.a2a_card_key) if settings.a2a_card_key else None,
+        )
+        yield from A2ARoutes(
+            operations, A2AStreams(changes, limits=limits), card_builder, message_routes, authenticator
+        ).routes()
+        yield from CardRoutes(
+            card_builder, self._org, authenticator, root_workspace=settings.a2a_root_workspace
+        ).routes()
+
     def _message_routes(
         self, authenticator: Authenticator, rate_limiter: RateLimiter, presenter: InboxPresenter
     ) -> Iterator[Route]:
@@ -416,17 +464,22 @@ class Server:
         org, limits, clock = self._org, self.settings.limits, self.runtime.clock
         messages, delivery, delegations, approvals = self.messages, self.delivery, self.delegations, self.approvals
         delegation_wait = DelegationWait(delegations.writer, delegations.reader, authenticator.revalidate)
-        yield from MessageRoutes(
+        delegation = A2ADelegation(
+            delegations.writer, delegations.reader, delegation_wait, approvals.reader, limits=limits
+        )
+        message_routes = MessageRoutes(
             messages.writer,
             messages.replies,
             ReplyWait(delivery.status_reader, delivery.reply_waiters, authenticator.revalidate),
             rate_limiter,
             messages.meter,
-            A2ADelegation(delegations.writer, delegations.reader, delegation_wait, approvals.reader, limits=limits),
+            delegation,
             messages.file_writer,
             limits=limits,
             tracing=self._tracing,
-        ).routes()
+        )
+        yield from message_routes.routes()
+        yield from self._a2a_routes(authenticator, message_routes, delegation)
         yield from ReplyRoutes(
             messages.replies, messages.writer, delivery.status_reader, messages.meter, limits=limits
         ).routes()

@@ -38,6 +38,7 @@ from molecule_core.live_turns.writer import LiveTurnWriter
 from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages.approval_messages import ApprovalMessages
+from molecule_core.messages.cancellation import MessageCanceller
 from molecule_core.messages.delegation_messages import DelegationMessages
 from molecule_core.messages.delivery.a2a_delivery import A2ADelivery
 from molecule_core.messages.delivery.a2a_follower import A2ATaskFollower
@@ -55,6 +56,7 @@ from molecule_core.messages.overdue_watchdog import OverdueWatchdog
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.replies import ReplyWriter
 from molecule_core.messages.subscribers import MessageSubscriber
+from molecule_core.messages.task_reader import TaskMessageReader
 from molecule_core.messages.template_outcomes import CanaryMonitor
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
@@ -130,6 +132,8 @@ class MessageServices(Struct, frozen=True, eq=False):
     delegation_messages: DelegationMessages
     approval_messages: ApprovalMessages
     file_writer: FileWriter
+    canceller: MessageCanceller
+    task_reader: TaskMessageReader
     subscriber: MessageSubscriber
     meter: MessageMeter
 
@@ -161,6 +165,8 @@ def build_messages(runtime: ProcessRuntime, org: OrgReader, instructions: Instru
         delegation_messages=delegation_messages,
         approval_messages=ApprovalMessages(ledger, delegation_messages, clock=clock),
         file_writer=FileWriter(store, blob_store, org, writer, clock=clock, ids=ids, limits=limits),
+        canceller=MessageCanceller(store, org, inbox_claims.acks, ledger, delegation_messages, clock=clock),
+        task_reader=TaskMessageReader(store, limits=limits),
         subscriber=MessageSubscriber(org, delegation_messages, limits),
         meter=MessageMeter(),
     )

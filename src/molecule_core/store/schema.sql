@@ -191,7 +191,8 @@ CREATE TABLE workspaces (
     send_drafts BIGINT NOT NULL DEFAULT 0,
     limited_until BIGINT,
     limit_reason TEXT,
-    a2a_card_url TEXT
+    a2a_card_url TEXT,
+    a2a_published BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 

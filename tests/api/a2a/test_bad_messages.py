@@ -83,7 +83,7 @@ async def test_an_unknown_method_is_named_with_those_that_are_known(server: Runn
     seat = await server.seat("Ops")
 
     async with wire(server.port) as connection:
-        for method in ("tasks/get", "", None, 5, ["message/send"], {"a": 1}, "\u202e"):
+        for method in ("tasks/send", "", None, 5, ["message/send"], {"a": 1}, "\u202e"):
             body = {"jsonrpc": "2.0", "id": 1, "method": method, **message()}
             reply = await connection.ask("POST", f"/workspaces/{seat.id}/a2a", body, token=ADMIN_TOKEN)
             error = check_refusal(reply, 400).json["error"]
@@ -106,23 +106,27 @@ async def test_an_a2a_client_is_held_to_its_version(server: Running) -> None:
 
     async with wire(server.port) as connection:
         for version, body, code in (
-            *(("0.3", each, -32602 if name != "no method" else -32601) for name, each in bad.items()),
-            ("0.3", [], -32602),
+            *(("0.3", each, -32600 if name in ("no jsonrpc", "no method") else -32602) for name, each in bad.items()),
+            ("0.3", [], -32600),
             ("9.9", strict, -32009),
             ("0.30", strict, -32009),
             ("0.30.1", strict, -32009),
             ("0.3.x", strict, -32009),
             ("0.3.0.1", strict, -32009),
         ):
-            headers = {"A2A-Version": version}
+            headers = {"A2A-Version": version, "Content-Type": "application/json"}
             reply = await connection.ask("POST", f"/workspaces/{seat.id}/a2a", body, token=ADMIN_TOKEN, headers=headers)
             assert (reply.status, reply.json["error"]["code"]) == (200, code), body
         taken = await connection.ask(
-            "POST", f"/workspaces/{seat.id}/a2a", strict, token=ADMIN_TOKEN, headers={"A2A-Version": "0.3"}
+            "POST",
+            f"/workspaces/{seat.id}/a2a",
+            strict,
+            token=ADMIN_TOKEN,
+            headers={"A2A-Version": "0.3", "Content-Type": "application/json"},
         )
         assert taken.json["result"]["status"]["state"] == "submitted"
         for version in ("0.3.0", " 0.3.17 "):
-            headers = {"A2A-Version": version}
+            headers = {"A2A-Version": version, "Content-Type": "application/json"}
             again = await connection.ask(
                 "POST", f"/workspaces/{seat.id}/a2a", strict, token=ADMIN_TOKEN, headers=headers
             )

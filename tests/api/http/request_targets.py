@@ -26,6 +26,10 @@ ELSEWHERE |= dict.fromkeys(
     (f"/oauth/{each}" for each in ("consent", "login", "token", "revoke", "register")),
     "takes a form, or JSON of a standard: tests/access/test_oauth_consent.py, test_oauth_grants.py",
 )
+ELSEWHERE |= dict.fromkeys(
+    (f"/workspaces/{{id}}/a2a/{each}" for each in ("message:send", "message:stream", "tasks/{task_id}")),
+    "speaks A2A: tests/api/a2a/",
+)
 ELSEWHERE["/runner/requests/{request_id}/confirm"] = "takes a claimed request, once: tests/runners/"
 BODYLESS = {
     "/orgs/{org_id}/sample-team",

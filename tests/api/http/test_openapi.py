@@ -132,6 +132,8 @@ async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[
     }
     page |= {("get", "/agent-docs"), ("get", "/agent-docs/replies"), ("get", "/docs"), ("get", "/docs/{path}")}
     page |= {(method.lower(), path) for method, path in OAUTH_WITHOUT_PUBLIC_URL}
+    for name in ("agent-card.json", "agent.json"):
+        page |= {("get", f"/.well-known/{name}"), ("get", f"/workspaces/{{id}}/.well-known/{name}")}
     assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")} | page
     schemes = document["components"]["securitySchemes"]
     for method, path, operation in _operations(document):
@@ -172,7 +174,8 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
     # JSON-RPC is read by hand: its shape is the A2A specification's. The others need no body.
-    assert silent <= {"/workspaces/{id}/a2a", *BODYLESS}
+    rest = {f"/workspaces/{{id}}/a2a/{each}" for each in ("message:send", "message:stream", "tasks/{task_id}")}
+    assert silent <= {"/workspaces/{id}/a2a", *rest, *BODYLESS}
     optional = {path for path, operation in posts.items() if operation.get("requestBody", {}).get("required") is False}
     assert optional == {
         "/workspaces/{id}/threads",

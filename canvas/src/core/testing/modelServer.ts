@@ -45,6 +45,7 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
     limited_until: null,
     limit_reason: null,
     a2a_card_url: null,
+    a2a_published: false,
     current_task: null,
     last_heard_at: null,
     ...part,

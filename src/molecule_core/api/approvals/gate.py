@@ -35,13 +35,31 @@ from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.rules import can_end_work, is_decline
 from molecule_core.tools import spec
 from molecule_core.tools.registry import TOOLS
-from molecule_core.wire.protocols.a2a import EXTENSIONS_HEADER, is_delegation_request
+from molecule_core.wire.protocols.a2a import is_delegation_request
+from molecule_core.wire.protocols.a2a_rpc import (
+    EXTENSIONS_HEADERS,
+    METHODS,
+    VERSION_HEADER,
+    Operation,
+    parse_extensions,
+)
 from molecule_core.wire.schemas.approvals import ApprovalRule, ApprovalStatus, PolicyReason, approval_as_dict
 
 APPROVAL_HEADER = b"x-molecule-approval"
 """The header that names the approval which a call uses."""
 _DELEGATE_TOOLS = ("delegate_task", "delegate_task_async")
 _SEND_ROUTE = ("POST", "/workspaces/{}/a2a")
+_REST_SEND_ROUTES = (("POST", "/workspaces/{}/a2a/message:send"), ("POST", "/workspaces/{}/a2a/message:stream"))
+_SEND_ROUTES = (_SEND_ROUTE, *_REST_SEND_ROUTES)
+"""The routes of A2A that send messages. Over JSON-RPC, the same route has all other methods too."""
+_TASK_ROUTE = ("POST", "/workspaces/{}/a2a/tasks/{}")
+_TOOL_OF_OPERATION: Mapping[Operation, tuple[str, ...]] = {
+    Operation.GET: ("check_task_status",),
+    Operation.LIST: ("check_task_status",),
+    Operation.SUBSCRIBE: ("check_task_status",),
+    Operation.CANCEL: ("cancel_task",),
+}
+"""Which tools the operations of A2A amount to that send nothing."""
 _NOTIFY_ROUTE = ("POST", "/workspaces/{}/notify")
 _DRAFT_ROUTE = ("POST", "/workspaces/{}/messages/{}/draft")
 _DELEGATE_ROUTE = ("POST", "/workspaces/{}/delegate")
@@ -70,12 +88,14 @@ _LOCAL_TOOL_ROUTES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("GET", "/workspaces/{}/delegations"),
         ("GET", "/delegations/{}"),
         ("POST", "/workspaces/{}/delegations/{}/wait"),
+        ("GET", "/workspaces/{}/a2a/tasks"),
+        ("GET", "/workspaces/{}/a2a/tasks/{}"),
     ),
-    "cancel_task": (("POST", "/workspaces/{}/delegations/{}/cancel"),),
+    "cancel_task": (("POST", "/workspaces/{}/delegations/{}/cancel"), _TASK_ROUTE),
     "report_progress": (("POST", "/delegations/{}/status"), ("POST", "/workspaces/{}/delegations/{}/status")),
     "reply": (("POST", "/workspaces/{}/reply"), _DRAFT_ROUTE, _UPDATE_ROUTE),
     "decline": (("POST", "/workspaces/{}/decline"), _UPDATE_ROUTE),
-    "reply_to_workspace": (_SEND_ROUTE, _NOTIFY_ROUTE),
+    "reply_to_workspace": (*_SEND_ROUTES, _NOTIFY_ROUTE),
     "chat_history": (("GET", "/workspaces/{}/chat-history"),),
     "list_agents": (("GET", "/threads/{}/agents"),),
     **{
@@ -97,7 +117,7 @@ _PARAMETER = re.compile(r"{\w+}")
 _MESSAGE_ID_FIELDS = frozenset(("messageId", "message_id"))
 _VOLATILE_FIELDS = _MESSAGE_ID_FIELDS | {"idempotency_key", "jsonrpc", "call_id"}
 # By these headers the same body means something else: a delegation, or a message of another A2A version.
-_SIGNIFICANT_HEADERS = (b"a2a-version", EXTENSIONS_HEADER)
+_SIGNIFICANT_HEADERS = (VERSION_HEADER, *EXTENSIONS_HEADERS)
 _EXCERPT_LENGTH = 500
 
 
@@ -253,7 +273,7 @@ class ApprovalGate:
                 delegation_key = name if (is_work := _is_delegation(request, body)) else None
                 # A message is answered by its handle once, whatever id the answer has.
                 is_message = (
-                    _route_key(request.route) == _SEND_ROUTE
+                    _route_key(request.route) in _SEND_ROUTES
                     and not is_work
                     and not _has_reply_handle(_metadata_of(body))
                 )
@@ -284,7 +304,9 @@ class ApprovalGate:
             return ()
         if route_key == _UPDATE_ROUTE:
             return await self._update_tools(request, body)
-        if route_key == _SEND_ROUTE:
+        if (others := _other_operation_tools(request, body)) is not None:
+            return others
+        if route_key in _SEND_ROUTES:
             implied = (
                 _DELEGATE_TOOLS
                 if _is_delegation(request, body)
@@ -333,7 +355,7 @@ class ApprovalGate:
         if body is not None:
             details["body"] = _stable_body(body)
         headers = {name.decode(): request.header(name) for name in _SIGNIFICANT_HEADERS if name in request.headers}
-        if headers and _route_key(request.route) == _SEND_ROUTE:
+        if headers and _route_key(request.route) in _SEND_ROUTES:
             details["headers"] = headers
         canonical = rules.canonical_json(details)
         if len(canonical.encode()) > self._limits.approval_bytes:
@@ -360,16 +382,29 @@ def _is_sent(draft: Any) -> bool:
     return isinstance(draft, dict) and draft.get("send") is True
 
 
+def _other_operation_tools(request: Request, body: Any) -> tuple[str, ...] | None:
+    """Return the tools that a call of A2A amounts to which sends no message; None for any other call."""
+    if _route_key(request.route) == _TASK_ROUTE and request.path_params["task_id"].endswith(":subscribe"):
+        return _TOOL_OF_OPERATION[Operation.SUBSCRIBE]
+    if _route_key(request.route) != _SEND_ROUTE or not isinstance(body, dict):
+        return None
+    found = METHODS.get(body["method"]) if isinstance(body.get("method"), str) else None
+    if found is None or found[1] in (Operation.SEND, Operation.STREAM):
+        return None
+    return _TOOL_OF_OPERATION.get(found[1], ())
+
+
 def _is_delegation(request: Request, body: Any) -> bool:
     """Return whether the handler of a call begins a delegation under the key of that call."""
-    if _route_key(request.route) != _SEND_ROUTE:
+    if _route_key(request.route) not in _SEND_ROUTES:
         return _route_key(request.route) == _DELEGATE_ROUTE
-    return is_delegation_request(_metadata_of(body), request.header(EXTENSIONS_HEADER))
+    named = parse_extensions([request.header(name) for name in EXTENSIONS_HEADERS])
+    return is_delegation_request(_metadata_of(body), ",".join(named))
 
 
 def _message_of(body: Any) -> dict[str, Any]:
     """Return the message in an A2A body, or an empty object if there is none."""
-    params = body.get("params") if isinstance(body, dict) else None
+    params = body.get("params", body) if isinstance(body, dict) else None
     message = params.get("message") if isinstance(params, dict) else None
     return message if isinstance(message, dict) else {}
 
@@ -429,7 +464,11 @@ def _stable_body(body: Any) -> Any:
     stable = {name: each for name, each in body.items() if name not in dropped}
     if message := _message_of(body):
         named = {name: each for name, each in message.items() if name not in _MESSAGE_ID_FIELDS}
-        stable["params"] = {**stable["params"], "message": named}
+        params = stable.get("params")
+        if isinstance(params, dict):
+            stable["params"] = {**params, "message": named}
+        else:
+            stable["message"] = named
     return stable
 
 
@@ -452,7 +491,7 @@ for _spec in TOOLS:
         _TOOLS_OF[_tool_route] = (*_TOOLS_OF.get(_tool_route, ()), _spec.name)
 _IDEMPOTENT_ROUTES = frozenset(
     (
-        _SEND_ROUTE,
+        *_SEND_ROUTES,
         _DELEGATE_ROUTE,
         *(
             where

@@ -14,17 +14,16 @@ from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InvalidMessage
 from molecule_core.common.limits import Limits
-from molecule_core.common.text import truncate_line
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation, DelegationRequest
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.messages.model import MessageDraft
 from molecule_core.messages.rules import named_message_id, ttl_of
+from molecule_core.views.a2a_tasks import approval_text
 from molecule_core.wire.protocols.a2a import DELEGATION_FLAG, task_response
 
 _INBOX = "inbox"
-_MAX_ACTION_LENGTH = 200
 
 
 class A2ADelegation:
@@ -52,18 +51,27 @@ class A2ADelegation:
 
         Waits `wait_seconds` for its end, or until it needs an approval.
         """
-        receipt = await self._delegation_wait.begin(
-            self._writer.begin(self._delegation_request(request, draft, wait_seconds))
-        )
-        outcome = ClaimedResult(receipt.row, "", "")
-        if wait_seconds and outcome.row.open:
-            outcome = await self._wait_for_result(request, outcome.row, wait_seconds, receipt.held_until)
+        receipt, outcome = await self.begin_and_wait(request, draft, wait_seconds=wait_seconds, key=message_key(draft))
         row = outcome.row
         pending_approval = await self._approvals.find_for_task(row.org_id, row.id, row.target_id) if row.open else None
         answer = task_response(
             draft.rpc_id, self._a2a_task(outcome, receipt, pending_approval), is_settled=not row.open
         )
         return json_response(answer, 202 if version is None and row.open else 200)
+
+    async def begin_and_wait(
+        self, request: Request, draft: MessageDraft, *, wait_seconds: int, key: str | None
+    ) -> tuple[BeginResult, ClaimedResult]:
+        """Begin a delegation, and wait `wait_seconds` for its end, or until it needs an approval or an answer.
+
+        `key`: the idempotency key."""
+        receipt = await self._delegation_wait.begin(
+            self._writer.begin(self._delegation_request(request, draft, wait_seconds, key))
+        )
+        outcome = ClaimedResult(receipt.row, "", "")
+        if wait_seconds and outcome.row.open:
+            outcome = await self._wait_for_result(request, outcome.row, wait_seconds, receipt.held_until)
+        return receipt, outcome
 
     async def _wait_for_result(
         self, request: Request, row: Delegation, wait_seconds: int, held_until: int
@@ -85,7 +93,9 @@ class A2ADelegation:
             await asyncio.gather(result_task, approval_task, return_exceptions=True)
         return ClaimedResult(await self._reader.get_delegation(row.org_id, row.id), "", "")
 
-    def _delegation_request(self, request: Request, draft: MessageDraft, wait_seconds: int) -> DelegationRequest:
+    def _delegation_request(
+        self, request: Request, draft: MessageDraft, wait_seconds: int, key: str | None
+    ) -> DelegationRequest:
         source_id = draft.sender.workspace_id
         if source_id is None:
             raise InvalidMessage(reason="only a workspace can delegate. Send a message instead.")
@@ -99,7 +109,7 @@ class A2ADelegation:
             task=draft.text,
             sender=draft.sender,
             metadata=metadata,
-            key=draft.dedupe_key or draft.message.get("messageId"),
+            key=key,
             wait_seconds=wait_seconds,
             # control: delegation-deadline-passed
             deadline_seconds=ttl_of(draft, self._limits.delegation_most_seconds),
@@ -127,7 +137,7 @@ class A2ADelegation:
             status["message"] = {**message, "parts": [{"kind": "text", "text": text}]}
         if pending_approval is not None:
             message = {"kind": "message", "role": "agent", "messageId": f"{pending_approval.id}.{pending_approval.rev}"}
-            status["message"] = {**message, "parts": [{"kind": "text", "text": _waiting_text(pending_approval)}]}
+            status["message"] = {**message, "parts": [{"kind": "text", "text": approval_text(pending_approval)}]}
         about = {"delegation_id": row.id, "status": row.status.value, "phase": row.phase.value}
         extra: dict[str, Any] = (
             {"idempotent_hit": True} if receipt.is_duplicate else {}
@@ -150,11 +160,7 @@ class A2ADelegation:
         return task
 
 
-def _waiting_text(pending_approval: Approval) -> str:
-    """Describe the approval that a task waits for, with the worker's own words marked as such."""
-    holder = pending_approval.holder_name or "a person"
-    action = truncate_line(pending_approval.action, _MAX_ACTION_LENGTH)
-    return (
-        f"This task waits until {holder} has decided on approval {pending_approval.id}, "
-        f"which its worker has asked for: {action}"
-    )
+def message_key(draft: MessageDraft) -> str | None:
+    """Return the idempotency key of a message of A2A 0.3: the one of its request, else the client's id of it."""
+    key = draft.dedupe_key or draft.message.get("messageId")
+    return key if isinstance(key, str) else None

@@ -56,6 +56,7 @@ from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import DeliveryMode
 from molecule_core.wire.protocols.a2a import (
     EXTENSIONS_HEADER,
+    SendRequest,
     is_delegation_request,
     is_jsonrpc,
     parse_send,
@@ -121,19 +122,8 @@ class MessageRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         one = "/workspaces/{id}"
-        talk = AccessPolicy(ALL_CREDENTIALS, WorkspaceScope.TALK, Role.OPERATOR)
         own_agent = AccessPolicy(frozenset((WORKSPACE,)), WorkspaceScope.OWN)
         return [
-            Route(
-                "POST",
-                f"{one}/a2a",
-                self.send_message,
-                talk,
-                "Send a message (JSON-RPC message/send)",
-                rate_class=SEND_RATE,
-                long_poll=True,
-                may_accept=True,
-            ),
             Route(
                 "POST",
                 f"{one}/notify",
@@ -209,7 +199,7 @@ class MessageRoutes:
                     about = {"molecule.workspace": request.workspace.id, "molecule.org": request.workspace.org_id}
                     span = self._tracing.begin_span("molecule.send", draft.trace_parent, about)
                     draft = structs.replace(draft, trace_parent=span.trace_parent)
-                future = self._start_send(request, draft)
+                future = self.start_send(request, draft)
             except MoleculeError as error:
                 return to_error_response(error)
             if span is not None:
@@ -267,7 +257,7 @@ class MessageRoutes:
         self._message_meter.accepted += 1
         return answer
 
-    def _start_send(self, request: Request, draft: MessageDraft) -> "asyncio.Future[MessageReceipt]":
+    def start_send(self, request: Request, draft: MessageDraft) -> "asyncio.Future[MessageReceipt]":
         """Start sending a message; a workspace's message that names a handle is sent as a reply."""
         handle = draft.message["metadata"].get("reply_handle")
         if draft.sender.workspace_id is None or not isinstance(handle, str):
@@ -346,21 +336,7 @@ class MessageRoutes:
         dedupe_key = idempotency_key_of(request, self._limits)
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id  # control: message-dedupe-key
-        trace_parent = None  # from the header, or from the metadata for clients that cannot set one
-        for each in (request.header(b"traceparent"), sent.params["metadata"].get("traceparent")):
-            if each is not None and trace_parent is None:
-                trace_parent = parse_traceparent(each)
-        return MessageDraft(
-            sender=sender_of(request.caller),
-            params=sent.params,
-            message=sent.message,
-            rpc_id=sent.rpc_id,
-            text=sent.text,
-            intent=sent.intent,
-            dedupe_key=dedupe_key,
-            context_id=sent.context_id,
-            trace_parent=trace_parent,
-        )
+        return draft_of(request, sent, dedupe_key)
 
     async def notify_user(self, request: Request) -> Response:
         """Send an agent's message to its user.
@@ -455,6 +431,25 @@ def idempotency_key_of(request: Request, limits: Limits) -> str | None:
         limit = limits.id_length
         raise InvalidField(reason=f"Idempotency-Key is not valid. Use at most {limit} characters of {ID_ALPHABET}.")
     return key
+
+
+def draft_of(request: Request, sent: SendRequest, dedupe_key: str | None) -> MessageDraft:
+    """Return the draft of a parsed `message/send`."""
+    trace_parent = None  # from the header, or from the metadata for clients that cannot set one
+    for each in (request.header(b"traceparent"), sent.params["metadata"].get("traceparent")):
+        if each is not None and trace_parent is None:
+            trace_parent = parse_traceparent(each)
+    return MessageDraft(
+        sender=sender_of(request.caller),
+        params=sent.params,
+        message=sent.message,
+        rpc_id=sent.rpc_id,
+        text=sent.text,
+        intent=sent.intent,
+        dedupe_key=dedupe_key,
+        context_id=sent.context_id,
+        trace_parent=trace_parent,
+    )
 
 
 def _succeeded(result: "asyncio.Future[MessageReceipt]") -> bool:

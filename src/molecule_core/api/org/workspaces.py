@@ -110,6 +110,7 @@ class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
     instruction_shape: InstructionShape | UnsetType | None = UNSET
     reply_seconds: ReplySeconds | UnsetType | None = UNSET
     send_drafts: bool | UnsetType = UNSET
+    a2a_published: bool | UnsetType = UNSET
     external: bool | UnsetType = UNSET
     delivery_mode: str | UnsetType = UNSET
     url: str | UnsetType | None = UNSET

@@ -72,6 +72,7 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
     limited_until: str | None
     limit_reason: str | None
     a2a_card_url: str | None
+    a2a_published: bool
 
 
 class AgentOnlinePayload(Struct, frozen=True, omit_defaults=True):
