@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from testing.processes import started
+from testing.ports import free_port
+from testing.processes import client, serving, started
 from testing.running_server import Seat, running
 from testing.waits import PROCESS_START_SECONDS, eventually
 from tests.interop.python_kits import A2A_KITS, KITS, Kit
@@ -167,3 +168,34 @@ async def test_a_server_that_restarts_in_the_middle_gets_the_result_once(kit: Ki
             ended = await eventually(look, lambda found: found["delegation"]["status"] in ENDED, 30)
     assert (ended["delegation"]["status"], ended["result"].split()) == ("completed", ["0", "1", "2", "3"])
     assert executions(tmp_path, "slow 4") == 1
+
+
+@requirement("P1", "P2")
+async def test_a_killed_server_neither_loses_nor_repeats_the_work(kit: Kit, mode: str, tmp_path: Path) -> None:
+    state, port, tasks = tmp_path / "state", free_port(), [f"slow {number}" for number in (3, 4, 5)]
+    environment = {"MOLECULE_PUSH_NETWORKS": "127.0.0.0/8", "MOLECULE_LIMIT_REQUESTS_PER_MINUTE": "1000000"}
+    async with worker_of(kit, mode, tmp_path) as card_url:
+        async with serving(state, port, **environment) as server, client(port) as admin:
+            made = await admin.post("/workspaces", {"name": "Worker", "a2a_card_url": card_url})
+            lead = await admin.post("/workspaces", {"name": "Lead"})
+            path, ids = f"/workspaces/{lead['id']}/delegate", []
+            async with client(port, lead["connection"]["auth_token"]) as own:
+                for task in tasks:
+                    begun = await own.post(path, {"target_id": made["id"], "task": task, "wait": 0})
+                    ids.append(begun["delegation_id"])
+
+            async def all_begun() -> bool:
+                log = tmp_path / "worker.log"
+                return log.exists() and all(executions(tmp_path, task) for task in tasks)
+
+            await eventually(all_begun, bool, 20)
+            await server.kill()
+        async with serving(state, port, **environment), client(port) as admin:
+
+            async def ended() -> list[dict[str, Any]]:
+                return [await admin.get(f"/delegations/{each}") for each in ids]
+
+            found = await eventually(ended, lambda rows: all(r["delegation"]["status"] in ENDED for r in rows), 40)
+    assert [each["delegation"]["status"] for each in found] == ["completed"] * 3
+    assert [each["result"].split()[-1] for each in found] == ["2", "3", "4"]
+    assert [executions(tmp_path, task) for task in tasks] == [1, 1, 1]

@@ -17,6 +17,7 @@ Sink = Callable[[SafeFetcher, str], Awaitable[object]]
 SINKS: dict[str, Sink] = {
     "post": lambda fetcher, url: fetcher.post(url, {}, b"{}", timeout_seconds=5, max_bytes=100),
     "get": lambda fetcher, url: fetcher.get(url, {}, timeout_seconds=5, max_bytes=100),
+    "stream": lambda fetcher, url: fetcher.open_stream(url, {}, b"{}", idle_seconds=5, max_bytes=100),
     "check": lambda fetcher, url: fetcher.check_url(url),
 }
 
