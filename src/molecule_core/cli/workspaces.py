@@ -301,6 +301,23 @@ def end_limit(workspace: str, org: str | None, **flags: Any) -> None:
     run_with_api(work, flags)
 
 
+@command.command("publish")
+@_WORKSPACE
+@click.option("--off", is_flag=True, help="Require a credential for the card again.")
+@_ANY_ORG
+@client_options
+def publish(workspace: str, off: bool, org: str | None, **flags: Any) -> None:
+    """Make the A2A card of a workspace readable without a credential. Calls still need one."""
+
+    async def work(api: ApiClient) -> None:
+        workspace_id = await find_workspace_id(api, workspace, org)
+        await api.call("PATCH", f"/workspaces/{workspace_id}", body={"a2a_published": not off})
+        state = "needs a credential" if off else "is public"
+        click.echo(f"the card {state}: /workspaces/{workspace_id}/.well-known/agent-card.json")
+
+    run_with_api(work, flags)
+
+
 @command.command("remove")
 @_WORKSPACE
 @click.option("--yes", is_flag=True, help="Remove it without asking.")

@@ -5,7 +5,7 @@ An agent's own card is untrusted JSON: only members of the expected kinds are us
 
 import hashlib
 from collections.abc import Callable, Mapping
-from email.utils import formatdate
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +22,8 @@ RESUME_EXTENSION = "https://molecule.dev/ext/resume/v1"
 IDEMPOTENCY_EXTENSION = "https://molecule.dev/ext/idempotency/v1"
 """Extension: a key under which a message is sent once, in the header Idempotency-Key or in metadata."""
 OWN_EXTENSIONS = (DELEGATION_EXTENSION, APPROVAL_EXTENSION, RESUME_EXTENSION, IDEMPOTENCY_EXTENSION)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MAX_NAME, _MAX_TEXT, _MAX_ITEMS = 200, 2000, 100
 _DEFAULT_INPUT = ("text/plain", "application/json", "*/*")
 _DEFAULT_OUTPUT = ("text/plain", "application/json", "application/octet-stream")
@@ -46,7 +48,9 @@ class EncodedCard(NamedTuple):
     @property
     def last_modified(self) -> str:
         """Return the time of the last change as HTTP writes it."""
-        return formatdate(self.modified_at // SECOND, usegmt=True)
+        at = datetime.fromtimestamp(self.modified_at // SECOND, UTC)
+        # Names of the header are English whatever the locale; `email.utils` would be loaded for this alone.
+        return f"{_DAYS[at.weekday()]}, {at:%d} {_MONTHS[at.month - 1]} {at:%Y %H:%M:%S} GMT"
 
 
 class CardBuilder:
