@@ -8,6 +8,7 @@ import pytest
 
 from molecule_core.tools.registry import TOOLS
 from tests.interop import transcript
+from tests.interop.editor_programs import SOURCES as EDITORS
 from tests.interop.hosts import HOSTS, KEY, RealHost
 from tests.interop.installed_hosts import HOSTS as PINNED
 from tests.interop.installed_hosts import PINS, Pinned, named
@@ -23,6 +24,13 @@ def test_a_host_has_one_exact_version_and_a_lock_without_addresses(pinned: Pinne
 
     assert re.fullmatch(r"\d+\.\d+\.\d+", pinned.version)
     assert packages[f"node_modules/{pinned.package}"]["version"] == pinned.version
+    assert list(faults(packages)) == []
+
+
+def test_the_clients_of_editors_have_exact_versions_and_a_lock_without_addresses() -> None:
+    wanted = json.loads((EDITORS / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    packages = json.loads((EDITORS / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
     assert list(faults(packages)) == []
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import acp
 from acp import schema
 
+from molecule_core.wire.schemas.activity import MessageKind
 from testing.processes import MOLECULE
 from testing.running_server import Running, Seat
 from testing.waits import PROCESS_START_SECONDS, bounded, eventually
@@ -157,14 +158,14 @@ class ScriptedAgent:
         """Claims the next message of a person, and acknowledges it."""
 
         async def claim() -> list[Members]:
-            return await self.seat.api.claim(self.seat.id, wait=1, include="attachments")
+            return await self.seat.api.claim(self.seat.id, wait=1, limit=1, include="attachments")
 
         while True:
             rows = await eventually(claim, bool, PROCESS_START_SECONDS)
             for row in rows:
                 await self.seat.api.ack(self.seat.id, row)
-            if told := [row for row in rows if row["method"] == "message/send"]:
-                return told[0]
+            if written := [row for row in rows if row["kind"] == MessageKind.USER]:
+                return written[0]
 
     async def live(self, message: Members, *events: Members) -> Members:
         """Reports what it does; returns what people want."""

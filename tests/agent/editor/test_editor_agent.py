@@ -174,6 +174,22 @@ async def test_two_sessions_at_once_get_each_its_own_answer(editor: Editor, agen
     assert (editor.text(one_session), editor.text(other)) == ("answer one", "answer two")
 
 
+async def test_a_late_answer_to_an_earlier_session_is_not_shown_in_a_new_one(
+    one: Running, editor: Editor, agent: ScriptedAgent, state: Path
+) -> None:
+    await (await one.person()).send(agent.seat.id, "Of the page")
+    earlier = await agent.message()
+    session = await editor.new_session(state)
+    prompt = editor.prompt(session, "Hello")
+    message = await agent.message()
+    await agent.answer(earlier, "Answer to the page")
+    await agent.seat.api.post(f"/workspaces/{agent.seat.id}/notify", {"message": "On it", "progress": True})
+    await editor.shows(session, "On it")
+    await agent.answer(message, "Hello, Ada.")
+    await bounded(prompt)
+    assert editor.text(session) == "On it\n\nHello, Ada."
+
+
 async def test_an_offline_agent_is_named_and_its_later_answer_appears(one: Running, state: Path) -> None:
     agent = ScriptedAgent(await one.seat("Ops"))
     async with editing(one.url, state, await person_token(one), "--wait", "6") as editor:

@@ -219,7 +219,10 @@ class EditorAgent:
 
     async def set_mode(self, params: Members) -> Members:
         """Choose the workspace of a session, for editors without options of sessions."""
-        session = await self._choose_workspace(self._session(params), str(params["modeId"]))
+        session, mode = self._session(params), str(params["modeId"])
+        if mode == session.stored.workspace_id:
+            await self._show_mode(session.stored)
+        session = await self._choose_workspace(session, mode)
         options = self._choices(session.stored.workspace_id)["configOptions"]
         await self._parts.connection.update(
             session.stored.id, {"sessionUpdate": "config_option_update", "configOptions": options}
@@ -250,10 +253,12 @@ class EditorAgent:
         self._sessions[stored.id] = changed
         await changed.find_end()
         self._save(stored)
-        await self._parts.connection.update(
-            stored.id, {"sessionUpdate": "current_mode_update", "currentModeId": workspace_id}
-        )
+        await self._show_mode(stored)
         return changed
+
+    async def _show_mode(self, stored: StoredSession) -> None:
+        update = {"sessionUpdate": "current_mode_update", "currentModeId": stored.workspace_id}
+        await self._parts.connection.update(stored.id, update)
 
     def _first_workspace(self) -> Row:
         """Return the workspace of a new session. Raises EditorError."""

@@ -71,7 +71,8 @@ class SessionChat:
         """Return what is new. Raises EditorError."""
         async with self._lock:
             rows = await self._rows_after(self._read_from)
-            news = self._sort(rows)
+            foreign = await self._foreign_answers([row for row in rows if row["id"] not in self._shown])
+            news = self._sort(rows, foreign)
             self._advance(rows)
             return news
 
@@ -79,8 +80,8 @@ class SessionChat:
         """Return the messages of the session so far, and continue after them. Raises EditorError."""
         async with self._lock:
             rows = await (self._rows_after(self._read_from, _MAX_REPLAYED_PAGES) if self._prefix else self._last_rows())
-            answered = _answers(rows)
-            own = [row for row in rows if self._is_own(row, answered)]
+            answered, foreign = _answers(rows), await self._foreign_answers(rows)
+            own = [row for row in rows if row["id"] not in foreign and self._is_own(row, answered)]
             for row in own:
                 if row["role"] == "user" and row.get("client_id") and _is_open(row):
                     self._open[row["client_id"]] = None
@@ -103,12 +104,21 @@ class SessionChat:
             after = page["messages"][-1]["id"]
         return found
 
-    def _sort(self, rows: Sequence[Row]) -> ChatNews:
+    async def _foreign_answers(self, rows: Sequence[Row]) -> set[str]:
+        """Return the answers to messages before these rows: those are not of this session."""
+        answered = _answers(rows)
+        if not self._prefix or all(row["role"] == "user" or row["id"] in answered for row in rows):
+            return set()
+        path, query = f"/workspaces/{self.workspace_id}/obligations", {"state": "answered", "limit": _PAGE}
+        page = await self._account.request("GET", path, query=query)
+        return {each["answer_id"] for each in page["obligations"] if each["answer_id"]} - answered.keys()
+
+    def _sort(self, rows: Sequence[Row], foreign: set[str]) -> ChatNews:
         answered = _answers(rows)
         messages = [
             ShownMessage(row, str((answered.get(row["id"]) or {}).get("client_id") or ""))
             for row in rows
-            if row["role"] == "agent" and row["id"] not in self._shown and self._is_own(row, answered)
+            if row["role"] == "agent" and row["id"] not in self._shown | foreign and self._is_own(row, answered)
         ]
         self._shown.update(row["id"] for row in rows if row["role"] == "agent")
         own = {row["client_id"]: row for row in rows if row.get("client_id") in self._open}
