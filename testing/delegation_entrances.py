@@ -14,6 +14,7 @@ from msgspec import Struct
 from molecule_core.cli import molecule
 from molecule_core.client.api import ApiError
 from molecule_core.common.errors import MoleculeError
+from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from testing.delegation_steps import row_of
 from testing.mcp_clients import Era, hosted
 from testing.message_world import MessageWorld
@@ -31,6 +32,7 @@ CANNOT: dict[tuple[str, str], str] = {
     ("cli", "code"): "a shell says a refusal in words; the exit code tells only that there was one",
     ("cli", "delivered"): "what a shell prints was handed over; it has no word for that beside it",
     ("a2a", "status"): "message/send has no second method for it; REST shows the task under the same id",
+    ("a2a_1_0", "status"): "GetTask has other words for it; REST shows the task under the same id",
     ("a2a", "cancel"): "message/send has no second method for it; REST cancels the task under the same id",
 }
 """What an entrance has no word for. Tests leave that out for it, or use what the reason names."""
@@ -190,6 +192,50 @@ class MessageSend(Http):
         path, headers = f"/workspaces/{target}/a2a", {"X-Timeout": str(wait)}
         reply = await ask(server.port, "POST", path, body, token=who.token, headers=headers)
         return _of_task(reply.json) if reply.status < 400 else _of_rpc(reply.json)
+
+
+class SendMessage(Http):
+    """A2A 1.0: `SendMessage` with a message that says that it is a delegation, and `CancelTask`."""
+
+    name = "a2a_1_0"
+
+    async def begin(
+        self,
+        server: Running,
+        who: Seat,
+        target: str,
+        task: str,
+        *,
+        key: str | None = None,
+        wait: int = 0,
+        deadline: int | None = None,
+    ) -> Begun:
+        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": task}], "metadata": {"delegation": True}}
+        params: dict[str, Any] = {"message": message}
+        if deadline is not None:
+            params["expires_in_seconds"] = deadline
+        headers = {"X-Timeout": str(wait), **({} if key is None else {"Idempotency-Key": key})}
+        reply = await _call_1_0(server, who, target, "SendMessage", params, headers)
+        if reply.status >= 400 or "error" in reply.json:
+            return _of_rpc(reply.json)
+        return _of_task({"result": reply.json["result"]["task"]})
+
+    async def cancel(self, server: Running, who: Seat, delegation_id: str) -> Begun:
+        full = await who.api.get(f"/delegations/{delegation_id}")
+        reply = await _call_1_0(server, who, full["delegation"]["target_id"], "CancelTask", {"id": delegation_id}, {})
+        if "error" in reply.json:  # an ended one: REST answers how it ended
+            return await super().cancel(server, who, delegation_id)
+        about = reply.json["result"]["metadata"][DELEGATION_EXTENSION]
+        status, reason = about["status"], about.get("reason", "")
+        return Begun(delegation_id=delegation_id, status=status, settled=status in _ENDED, reason=reason)
+
+
+async def _call_1_0(
+    server: Running, who: Seat, target: str, method: str, params: dict[str, Any], headers: dict[str, str]
+) -> Reply:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    path, sent = f"/workspaces/{target}/a2a", {"A2A-Version": "1.0", "Content-Type": "application/json", **headers}
+    return await ask(server.port, "POST", path, body, token=who.token, headers=sent)
 
 
 def _of_task(told: dict[str, Any]) -> Begun:
@@ -399,7 +445,12 @@ def entrances() -> tuple[Entrance, ...]:
     )
 
 
-NAMES = tuple(each.name for each in entrances())
+def tested_entrances() -> tuple[Entrance, ...]:
+    """Those, and the other line of A2A."""
+    return (*entrances(), SendMessage())
+
+
+NAMES = tuple(each.name for each in tested_entrances())
 
 
 # -- a world that delegates through one of them ------------------------------------------------------------------------

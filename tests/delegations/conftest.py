@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testing.clocks import FakeClock
-from testing.delegation_entrances import NAMES, Entrance, Giving, entrances
+from testing.delegation_entrances import NAMES, Entrance, Giving, tested_entrances
 from testing.engines import Engine
 from testing.message_world import MessageWorld
 from testing.push_agents import PushNetwork
@@ -26,7 +26,7 @@ async def world(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) ->
 @pytest.fixture(params=NAMES)
 def entrance(request: pytest.FixtureRequest) -> Entrance:
     """Each entrance in turn."""
-    (found,) = [each for each in entrances() if each.name == request.param]
+    (found,) = [each for each in tested_entrances() if each.name == request.param]
     return found
 
 

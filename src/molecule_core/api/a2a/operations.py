@@ -192,8 +192,9 @@ class A2AOperations:
             call.request, draft, wait_seconds=wait_seconds, key=key
         )
         task = await self._task_of(call, outcome.row.id)
-        repeated = {"idempotent_hit": True} if receipt.is_duplicate else {}
-        return structs.replace(task, metadata={**task.metadata, **repeated})
+        about: dict[str, Any] = {"idempotent_hit": True} if receipt.is_duplicate else {}
+        about |= {} if outcome.row.open else {"delivered": outcome.delivered or "inbox"}
+        return structs.replace(task, metadata={**task.metadata, **about})
 
     async def _continue_task(self, call: A2ACall, draft: MessageDraft, task_id: str) -> A2ATask:
         """Send a message about a task that waits for its client, or works. Raises A2AError."""
