@@ -9,6 +9,7 @@ Two protocols: the experimental tasks of version 2025-11-25, which a client asks
 `tools/mcp_dispatcher.py`.
 """
 
+import contextlib
 import math
 import re
 from collections import OrderedDict
@@ -325,7 +326,8 @@ class TaskFeature:
         state = await self._find_state(task_id, request)
         if request.is_stateless:
             return {"resultType": "task", **_to_extension(state)}
-        await request.session.watches.add(_watch_key(task_id), await self.find_watch(task_id, request))
+        with contextlib.suppress(RpcError, ToolError):  # notifications are optional, and the task has begun
+            await request.session.watches.add(_watch_key(task_id), await self.find_watch(task_id, request))
         meta = {RELATED_TASK_KEY: {"taskId": task_id}, MODEL_RESPONSE_KEY: text}
         return {"task": _to_task(state), "_meta": meta}
 

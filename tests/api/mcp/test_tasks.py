@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from molecule_core.tools import mcp_features
 from testing.engines import Engine
 from testing.mcp_clients import line_of, listening, rpc, stateless
 from testing.running_server import Running, Seat, running
@@ -121,6 +122,13 @@ async def test_the_end_of_a_task_is_notified_on_the_stream_of_its_session(office
             if '"completed"' in block:
                 break
     assert '"method":"notifications/tasks/status"' in block and task["taskId"] in block
+
+
+async def test_a_client_that_follows_too_much_still_gets_its_task(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_features, "MAX_WATCHES", 0)
+    assert (await office.delegate())["task"]["status"] == "working"
 
 
 @requirement("N1")
