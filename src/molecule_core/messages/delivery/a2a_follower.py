@@ -34,7 +34,7 @@ from molecule_core.wire.protocols.a2a_call import (
     parse_answer,
     task_call,
 )
-from molecule_core.wire.protocols.a2a_card import AgentLine
+from molecule_core.wire.protocols.a2a_shapes import A2ALine
 
 _log = logging.getLogger("molecule.a2a")
 # 30 s more than a follower waits for its agent: what recording takes.
@@ -206,7 +206,7 @@ class A2ATaskFollower:
 
         In 0.3 such a stream does not begin with the task, and a2a-sdk 0.3 stores what it sends a second time."""
         card = agent.parsed_card()
-        is_usable = card.streaming and card.interface.line is AgentLine.V1
+        is_usable = card.streaming and card.interface.line is A2ALine.V1
         if not is_usable or len(self._following) > self._limits.a2a_streams:
             return None
         call = task_call(card.interface, A2AOperation.SUBSCRIBE, task.task_id, task.activity_id)

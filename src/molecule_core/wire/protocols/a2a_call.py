@@ -12,15 +12,15 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from molecule_core.wire.protocols.a2a_card import A2ABinding, AgentInterface, AgentLine
+from molecule_core.wire.protocols.a2a_card import A2ABinding, AgentInterface
 from molecule_core.wire.protocols.a2a_response import get_member, task_state_of, unwrap_result
+from molecule_core.wire.protocols.a2a_shapes import A2ALine, render_part
 
 VERSION_HEADER = "A2A-Version"
-EXTENSION_HEADERS = {AgentLine.V1: "A2A-Extensions", AgentLine.V0_3: "X-A2A-Extensions"}
+EXTENSION_HEADERS = {A2ALine.V1: "A2A-Extensions", A2ALine.V0_3: "X-A2A-Extensions"}
 FINAL_STATES = ("completed", "failed", "canceled", "rejected")
 INTERRUPTED_STATES = ("input-required", "auth-required")
 TASK_NOT_FOUND, TASK_NOT_CANCELABLE, UNSUPPORTED = -32001, -32002, -32004
-_FILE_MEMBERS = {"bytes": "raw", "uri": "url", "name": "filename", "mimeType": "mediaType"}
 # A page of tasks is enough to find the one of a message that was sent a moment ago.
 _LISTED_TASKS = 50
 
@@ -59,7 +59,7 @@ def send_call(
     interface: AgentInterface, message: dict[str, Any], call_id: str, *, stream: bool, extensions: Iterable[str] = ()
 ) -> AgentCall:
     """Return the request that sends a message (in the shape of 0.3). It does not wait for the end of the task."""
-    is_new = interface.line is AgentLine.V1
+    is_new = interface.line is A2ALine.V1
     configuration = {"returnImmediately": True} if is_new else {"blocking": False}
     params = {"message": _to_v1_message(message) if is_new else message, "configuration": configuration}
     operation = A2AOperation.STREAM if stream else A2AOperation.SEND
@@ -73,7 +73,7 @@ def task_call(interface: AgentInterface, operation: A2AOperation, task_id: str, 
 
 def list_call(interface: AgentInterface, context_id: str, call_id: str) -> AgentCall | None:
     """Return the request for the tasks of a context with their history; None if the line has none."""
-    if interface.line is not AgentLine.V1:
+    if interface.line is not A2ALine.V1:
         return None
     params = {"contextId": context_id, "pageSize": _LISTED_TASKS, "historyLength": _LISTED_TASKS}
     return _call(interface, A2AOperation.LIST, params, call_id)
@@ -97,7 +97,7 @@ def _call(
         return _rest_call(interface, operation, params, headers)
     if interface.tenant is not None:
         params = {"tenant": interface.tenant, **params}
-    method = operation.value if interface.line is AgentLine.V1 else _OLD_METHODS[operation]
+    method = operation.value if interface.line is A2ALine.V1 else _OLD_METHODS[operation]
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params})
     return AgentCall(operation, interface.url, headers, body)
 
@@ -124,16 +124,8 @@ def _to_v1_message(message: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: message[name] for name in kept if message.get(name) is not None},
         "role": role,
-        "parts": [_to_v1_part(part) for part in message["parts"]],
+        "parts": [render_part(part, A2ALine.V1) for part in message["parts"]],
     }
-
-
-def _to_v1_part(part: dict[str, Any]) -> dict[str, Any]:
-    metadata = {"metadata": part["metadata"]} if isinstance(part.get("metadata"), dict) else {}
-    if part["kind"] != "file":
-        return {part["kind"]: part[part["kind"]], **metadata}
-    file = {new: part["file"][old] for old, new in _FILE_MEMBERS.items() if isinstance(part["file"].get(old), str)}
-    return {**file, **metadata}
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

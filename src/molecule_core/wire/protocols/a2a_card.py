@@ -12,17 +12,11 @@ from msgspec import Struct
 from molecule_core.common.errors import InvalidField
 from molecule_core.common.text import single_line
 from molecule_core.wire.protocols.a2a_response import get_member
+from molecule_core.wire.protocols.a2a_shapes import A2ALine
 
 _MAX_QUOTED_LENGTH = 200
 _DEFAULT_VERSION = "0.3.0"
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)(\.[0-9]+)?", re.ASCII)
-
-
-class AgentLine(StrEnum):
-    """A line of the A2A protocol, as the header A2A-Version names it."""
-
-    V1 = "1.0"
-    V0_3 = "0.3"
 
 
 class A2ABinding(StrEnum):
@@ -33,9 +27,9 @@ class A2ABinding(StrEnum):
 
 
 INTERFACE_ORDER = (
-    (A2ABinding.JSONRPC, AgentLine.V1),
-    (A2ABinding.HTTP_JSON, AgentLine.V1),
-    (A2ABinding.JSONRPC, AgentLine.V0_3),
+    (A2ABinding.JSONRPC, A2ALine.V1),
+    (A2ABinding.HTTP_JSON, A2ALine.V1),
+    (A2ABinding.JSONRPC, A2ALine.V0_3),
 )
 """The interfaces that the server can call, the preferred one first."""
 
@@ -45,7 +39,7 @@ class AgentInterface(Struct, frozen=True):
 
     url: str
     binding: A2ABinding
-    line: AgentLine
+    line: A2ALine
     tenant: str | None = None
 
 
@@ -148,7 +142,7 @@ def _interfaces(card: dict[str, Any]) -> list[tuple[str, str, str, Any]]:
 def _to_interface(url: str, binding: str, version: str, tenant: Any) -> AgentInterface | None:
     """Return an interface that the server can call, else None. Patch numbers do not matter; 0.2 is like 0.3."""
     number = _VERSION.fullmatch(version.strip())
-    line = {("1", "0"): AgentLine.V1, ("0", "3"): AgentLine.V0_3, ("0", "2"): AgentLine.V0_3}.get(
+    line = {("1", "0"): A2ALine.V1, ("0", "3"): A2ALine.V0_3, ("0", "2"): A2ALine.V0_3}.get(
         (number[1], number[2]) if number else ("", "")
     )
     if line is None or binding not in tuple(A2ABinding):
