@@ -393,8 +393,10 @@ class A2ATaskChanges:
                 yield None
             for entry in entries:
                 cursor = entry.seq
-                for event in await follower.events_of(entry):
-                    yield cursor, event
+                events = await follower.events_of(entry)
+                for number, event in enumerate(events, 1):
+                    # A reader that is cut off within an entry gets the whole entry again rather than only its end.
+                    yield cursor if number == len(events) else cursor - 1, event
                     if isinstance(event, StatusUpdate) and event.status.state.is_terminal:
                         return
 
