@@ -23,6 +23,8 @@ dd { margin: 0 0 .5rem; overflow-wrap: anywhere; }
 .hint { opacity: .8; font-size: .875rem; }
 fieldset { border: 0; margin: 0 0 1rem; padding: 0; }
 .field { display: block; margin: 0 0 .25rem; }
+fieldset label.field { font-weight: 400; }
+legend { padding: 0; }
 select, input[type=text] { box-sizing: border-box; width: 100%; font: inherit; padding: .5rem; margin: 0 0 1rem; }
 button { font: inherit; padding: .5rem 1rem; margin: 0 .5rem .5rem 0; cursor: pointer; }
 code { overflow-wrap: anywhere; }
@@ -111,7 +113,7 @@ def consent_page(view: ConsentView) -> Response:
 <fieldset><legend>The app may</legend>{"".join(permissions)}</fieldset>
 <label class=field for=days>Access ends after</label>
 <select id=days name=days>{days}</select>
-<p class=hint>You can disconnect the app earlier, in Settings or on the page of the workspace.</p>
+<p class=hint>You can disconnect the app earlier: open the agent on the canvas, then Connected apps.</p>
 <button name=decision value=connect>Connect</button>
 <button name=decision value=cancel formnovalidate>Cancel</button>
 </form>"""
