@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import ApiError
+from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from testing.a2a_agents import V0_3, V1, StubAgent, completed
 from testing.waits import eventually
 from tests.a2a_agents.conftest import A2AWorld
@@ -153,3 +154,14 @@ async def test_a_removed_workspace_leaves_nothing_of_its_agent(a2a: A2AWorld) ->
     await a2a.later(60)
     await a2a.world.rest()
     assert agent.operations().count("GetTask") <= 1
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_only_an_extension_that_the_card_requires_is_named(a2a: A2AWorld, required: bool) -> None:
+    agent = StubAgent(script=completed())
+    extensions = [{"uri": DELEGATION_EXTENSION, "required": required}]
+    agent.more = {"capabilities": {"extensions": extensions}}
+    ops = await a2a.hire(agent)
+    await a2a.until(await a2a.delegate(ops), "completed")
+    expected = DELEGATION_EXTENSION if required else None
+    assert agent.calls[0].headers.get("a2a-extensions") == expected

@@ -23,7 +23,6 @@ from molecule_core.messages.delivery_state import DeliveryFailure, PushAttempt, 
 from molecule_core.messages.files import attachments
 from molecule_core.messages.files.uploads import FileWriter
 from molecule_core.org.model import Workspace
-from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from molecule_core.wire.protocols.a2a_call import (
     FINAL_STATES,
     INTERRUPTED_STATES,
@@ -153,15 +152,13 @@ class A2ADelivery:
         if push.attempt > 1 and (found := await self._find_sent(agent, message)) is not None:
             return self._to_result(A2AAnswer(found), task)
         card = agent.parsed_card()
-        is_delegation = push.kind == MessageKind.DELEGATION and DELEGATION_EXTENSION in card.extensions
-        extensions = (DELEGATION_EXTENSION,) if is_delegation else ()
         try:
             if card.streaming:
-                call = send_call(card.interface, message, push.activity_id, stream=True, extensions=extensions)
+                call = send_call(card.interface, message, push.activity_id, stream=True, extensions=card.extensions)
                 result = await self._stream(agent, call, task)
                 if result is not None:
                     return result
-            call = send_call(card.interface, message, push.activity_id, stream=False, extensions=extensions)
+            call = send_call(card.interface, message, push.activity_id, stream=False, extensions=card.extensions)
             return self._to_result(await self._call(agent, call), task)
         except FetchFailed as error:
             is_uncertain = error.details["sent"] and error.details["status"] is None

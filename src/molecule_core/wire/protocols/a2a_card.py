@@ -62,6 +62,7 @@ class AgentCard(Struct, frozen=True, kw_only=True):
     """The token endpoint of the OAuth2 client credentials flow."""
     scopes: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    """The extensions that each request must name."""
     schemes: tuple[str, ...] = ()
     """Kinds of credentials that the card describes: bearer, api_key, oauth2 or others."""
 
@@ -98,7 +99,7 @@ def parse_card(card: Any, *, known_extensions: frozenset[str] = frozenset()) -> 
         api_key=api_key,
         token_url=token_url if isinstance(token_url, str) else None,
         scopes=tuple(each for each in get_member(flow, "scopes", {}) if isinstance(each, str)),
-        extensions=tuple(uri for each in declared if isinstance(uri := get_member(each, "uri"), str)),
+        extensions=tuple(str(get_member(each, "uri")) for each in declared if get_member(each, "required") is True),
         schemes=tuple(dict.fromkeys(kind for kind, _ in schemes)),
     )
 
