@@ -39,7 +39,6 @@ from molecule_core.api.instructions.templates import InstructionRoutes
 from molecule_core.api.live.hub import LiveHub
 from molecule_core.api.live.routes import LiveRoutes
 from molecule_core.api.live.turns import LiveTurnRoutes
-from molecule_core.api.mcp.changes import JournalChanges
 from molecule_core.api.mcp.routes import McpRoutes
 from molecule_core.api.mcp.tool_host import McpDependencies, McpToolHost, TestExtensions
 from molecule_core.api.memory import MemoryRoutes
@@ -362,19 +361,10 @@ class Server:
         return await self.app.call_internally(outer_request, internal_request)
 
     def _build_mcp_routes(self, authenticator: Authenticator) -> McpRoutes:
-        runtime, org = self.runtime, self._org
-        dependencies = McpDependencies(
-            runtime.clock, runtime.ids, runtime.randomness, self.settings, self.version, self._test_extensions
-        )
-        host = McpToolHost(
-            self._call_internally,
-            org,
-            self._host_contexts,
-            lambda: self.wakeups.closing,
-            JournalChanges(self.live_hub, org, runtime.clock).follow,
-            dependencies,
-        )
-        return McpRoutes(host, authenticator, org, self.live_hub, self.org_writer, dependencies)
+        run, live = self.runtime, self.live_hub
+        parts = McpDependencies(run.clock, run.ids, run.randomness, self.settings, self.version, self._test_extensions)
+        host = McpToolHost(self._call_internally, self._org, self._host_contexts, live, parts)
+        return McpRoutes(host, authenticator, self._org, live, self.org_writer, parts)
 
     def _org_routes(self, authenticator: Authenticator) -> Iterator[Route]:
         """Yield the routes of the page, the server, organisations, workspaces, people and agents."""

@@ -80,6 +80,10 @@ class LiveHub:
         self.on_credential_ended: Callable[[], None] = lambda: None
         """Called when a credential has ended or will end; the MCP endpoint closes its streams then."""
 
+    def is_closing(self) -> bool:
+        """Return whether the server is stopping."""
+        return self._feed.closing
+
     async def wait_closing(self) -> None:
         """Wait until the server is stopping, for subscribers without a connection that it closes."""
         await self._feed.wait_closing()

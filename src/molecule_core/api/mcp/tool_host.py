@@ -12,10 +12,11 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct, structs
 
-from molecule_core.access.model import Caller
 from molecule_core.api.application import InternalCall, InternalRequest
 from molecule_core.api.host_context import HostContextReader
 from molecule_core.api.http.response import StreamedBody
+from molecule_core.api.live.hub import LiveHub
+from molecule_core.api.mcp.changes import JournalChanges
 from molecule_core.api.mcp.responses import PostResponse, current_response
 from molecule_core.api.routing import Request
 from molecule_core.common.clock import Clock
@@ -26,7 +27,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.tools.docs import server_instructions
 from molecule_core.tools.host_context import render_host_contexts
 from molecule_core.tools.mcp_dispatcher import CallContext, ExtraMethods, ToolResult
-from molecule_core.tools.mcp_features import CallerWorkspace, Changes
+from molecule_core.tools.mcp_features import CallerWorkspace
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.runners import (
     approval_tools,
@@ -71,10 +72,6 @@ class McpDependencies(NamedTuple):
     settings: Settings
     version: str
     extensions: TestExtensions | None
-
-
-FollowChanges = Callable[[Caller, str], Changes]
-"""Begins to follow the journal as a caller whose credential has this hash."""
 
 
 class ToolInvocation(NamedTuple):
@@ -199,12 +196,11 @@ class McpToolHost:
         call_internally: InternalCall,
         org: OrgReader,
         contexts: HostContextReader,
-        is_closing: Callable[[], bool],
-        follow_changes: FollowChanges,
+        live: LiveHub,
         dependencies: McpDependencies,
     ) -> None:
         self.version = dependencies.version
-        self._follow_changes = follow_changes
+        self._follow_changes = JournalChanges(live, org, dependencies.clock).follow
         self.local_tools: Mapping[str, ToolHandler] = {
             "reply": self._answer_by_handle,
             "decline": self._decline_by_handle,
@@ -222,7 +218,7 @@ class McpToolHost:
         self._call_internally = call_internally
         self._org = org
         self._contexts = contexts
-        self._is_closing = is_closing
+        self._is_closing = live.is_closing
         self._clock = dependencies.clock
         self._ids = dependencies.ids
         self._limits = dependencies.settings.limits
