@@ -84,8 +84,6 @@ _CONDITIONS = """\
   88: p95, medians of the rounds; an event is an agent's message in an open chat of 10,000; it counts as painted at
   most one frame too late. 89: the page's source under the Node that compiles it; CPU of the first layout of a
   process.
-- **Row 92**: the page's connection goes through a line that is cut while 50 agents write 5,000 messages, as many as a
-  page may resume; from the first frame that arrives afterwards to the task after the frame that shows the newest one.
 """
 
 _LOSSES = """\
