@@ -33,6 +33,7 @@ class Rule(NamedTuple):
 NOT_THERE = (404, "not_found")
 TEXT = {"params": {"message": {"content": "hi"}}}
 _A2A = "/workspaces/{id}/a2a"
+_A2A_HOOKS = f"{_A2A}/tasks/{{task_id}}/pushNotificationConfigs"
 _NO_TASK = (404, "None")  # errors of A2A have other members
 _A2A_MESSAGE = {
     "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]},
@@ -158,6 +159,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", f"{_A2A}/tasks"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
     ("GET", f"{_A2A}/tasks/{{task_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", None, _NO_TASK),
     ("POST", f"{_A2A}/tasks/{{task_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", {}, _NO_TASK),
+    ("POST", _A2A_HOOKS): Rule(EVERYBODY, "talk", OPERATOR, "path", {"url": "https://a.example/"}, _NO_TASK),
+    ("GET", _A2A_HOOKS): Rule(EVERYBODY, "talk", OPERATOR, "path", None, _NO_TASK),
+    ("GET", f"{_A2A_HOOKS}/{{config_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", None, _NO_TASK),
+    ("DELETE", f"{_A2A_HOOKS}/{{config_id}}"): Rule(EVERYBODY, "talk", OPERATOR, "path", None, _NO_TASK),
     ("GET", f"{_A2A}/extendedAgentCard"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
     ("GET", "/workspaces/{id}/.well-known/agent-card.json"): Rule(set(), "", VIEWER, "path", None, NOT_THERE),
     ("GET", "/workspaces/{id}/.well-known/agent.json"): Rule(set(), "", VIEWER, "path", None, NOT_THERE),
@@ -286,6 +291,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/untaken"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/questions"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/workspaces/{id}/webhooks"): Rule(PEOPLE, "own", OPERATOR, "path"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/dead-letters/{activity_id}/requeue"): Rule(
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True

@@ -25,6 +25,7 @@ RELEASED = {
     11: _FOLDER / "schema_11.sql",
     12: _FOLDER / "schema_12.sql",
     13: _FOLDER / "schema_13.sql",
+    14: _FOLDER / "schema_14.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

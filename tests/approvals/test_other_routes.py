@@ -316,7 +316,11 @@ _THREAD = (
 _ENDPOINT = "each call of a tool is a request of that tool's own route, which is stopped there"
 _LIFE = "a workspace would count as gone; under a rule its card stays as it is"
 
+_HOOK = "an address of its own, to which the changes of its own task are posted; no tool does it"
+
 NO_TOOL = {
+    "POST /workspaces/{id}/a2a/tasks/{task_id}/pushNotificationConfigs": _HOOK,
+    "DELETE /workspaces/{id}/a2a/tasks/{task_id}/pushNotificationConfigs/{config_id}": _HOOK,
     "POST /registry/register": _LIFE,
     "POST /registry/heartbeat": _LIFE,
     "POST /registry/check-access": "it only asks",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 NOUNS = (
     *("search", "delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org"),
-    *("instructions", "access", "runners", "a2a_agents"),
+    *("instructions", "access", "runners", "a2a_agents", "webhooks"),
 )
 
 # Files beside the packages that are not code.
@@ -83,6 +83,7 @@ TABLE = (
     Row("live_turns", ("live_turns", "org.{model,reader}", *BASE)),
     Row("messages", ("messages", "instructions", "a2a_agents", "org", "access.model", *BASE)),
     Row("a2a_agents", ("a2a_agents", "org", *BASE)),
+    Row("webhooks", ("webhooks", "messages.delivery.push_signature", "org.{model,reader}", *BASE)),
     Row("runners", ("runners", "access.writer", "org.{model,reader}", *BASE)),
     Row("memory", ("memory", "org.{model,reader,rules}", *BASE)),
     Row("prompts", ("prompts", "org.{model,reader,rules}", *BASE)),

@@ -73,6 +73,7 @@ TABLES: dict[str, str] = {
     "thread_keys": "threads",
     "thread_engines": "threads",
     "live_turns": "live_turns",
+    "task_webhooks": "webhooks",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.interop.npm_packages import cellar
+from tests.interop.npm_packages import cellar, fetch, folder_of
 
 KITS = Path(__file__).resolve().parent / "kits"
 _ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +45,10 @@ class Kit(NamedTuple):
         """The interpreter of that environment."""
         return self.folder / "bin" / "python"
 
+    def found(self) -> bool:
+        """Return whether the environment is there."""
+        return self.python.exists()
+
     def install(self) -> int:
         """Make the environment; return the exit code."""
         uv = shutil.which("uv") or str(_ROOT / ".venv" / "bin" / "uv")
@@ -57,12 +61,52 @@ class Kit(NamedTuple):
 
     def require(self) -> "Kit":
         """Skip the test, or fail it where that is wanted, if the SDK is not installed."""
-        if not self.python.exists():
-            missing = f"{self.name} is not installed: scripts/interop install {self.name}"
-            if os.environ.get("MOLECULE_INTEROP") == "required":
-                pytest.fail(missing)
-            pytest.skip(missing)
+        _require(self.found(), self.name)
         return self
 
 
+def _require(found: bool, name: str) -> None:
+    missing = f"{name} is not installed: scripts/interop install {name}"
+    if not found and os.environ.get("MOLECULE_INTEROP") == "required":
+        pytest.fail(missing)
+    if not found:
+        pytest.skip(missing)
+
+
 A2A_KITS = (Kit("a2a_0_3"), Kit("a2a_1"))
+A2A_TCK = Kit("a2a_tck")
+"""The packages that the conformance kit of A2A needs; the kit itself comes from its repository."""
+
+
+class NodeKit(NamedTuple):
+    """An SDK from npm, and the client that is written with it: the folder `NAME` beside this file."""
+
+    name: str
+
+    @property
+    def sources(self) -> Path:
+        """The client and the lock."""
+        return Path(__file__).resolve().parent / self.name
+
+    @property
+    def folder(self) -> Path:
+        """Where its packages are, if they are installed."""
+        return folder_of(self.sources, self.name)
+
+    def found(self) -> bool:
+        """Return whether it is installed."""
+        return self.folder.exists()
+
+    def install(self) -> int:
+        """Install it; return the exit code of npm."""
+        return fetch(self.sources, self.folder).code
+
+    def require(self) -> "NodeKit":
+        """Skip the test, or fail it where that is wanted, if the SDK is not installed."""
+        _require(self.found(), self.name)
+        return self
+
+
+A2A_JS = NodeKit("a2a_js")
+ALL_KITS: tuple[Kit | NodeKit, ...] = (*A2A_KITS, A2A_TCK, A2A_JS)
+"""All that `scripts/interop install` installs of them."""

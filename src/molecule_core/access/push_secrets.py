@@ -76,3 +76,8 @@ def load_push_secrets(workspace_id: str, now: int) -> Generator[StepRequest, Any
     """Load the secrets that sign a push now, the current one first; none if the workspace has no secret."""
     rows = yield ReadQuery("push_secrets", {"workspace_id": workspace_id, "now": now})
     return tuple(row[1] for row in rows)
+
+
+async def read_push_secrets(store: Store, workspace_id: str, now: int) -> tuple[str, ...]:
+    """Read the same outside a command."""
+    return tuple(row[1] for row in await store.rows("push_secrets", {"workspace_id": workspace_id, "now": now}))

@@ -356,6 +356,27 @@ class Limits(Struct, frozen=True, kw_only=True):
     ] = 8 << 20
     delivery_attempts: Annotated[Count, Meta(description="failed pushes of one message, then it is a dead letter")] = 12
     refused_attempts: Annotated[Count, Meta(description="the same if the agent rejects it (4xx)")] = 3
+    webhooks: Annotated[
+        Count, Meta(description="push notification configurations (A2A) of open tasks in one organisation, then 429")
+    ] = 1000
+    webhooks_per_task: Annotated[Count, Meta(description="the same of one task and one caller, then 429")] = 10
+    webhook_secret_length: Annotated[
+        Count, Meta(description="characters of a token, or of credentials, in a push notification configuration")
+    ] = 4096
+    webhook_seconds: Annotated[Count, Meta(description="time that a webhook has to respond to a push notification")] = (
+        15
+    )
+    webhook_concurrency: Annotated[Count, Meta(description="concurrent push notifications of one process")] = 32
+    webhook_attempts: Annotated[
+        Count, Meta(description="failed attempts of one push notification, then its webhook gets no further one")
+    ] = 12
+    webhook_retry_seconds: Annotated[
+        Count, Meta(description="after the first failed attempt; then twice as long each time")
+    ] = 5
+    webhook_retry_most_seconds: Annotated[Count, Meta(description="between two attempts of a push notification")] = 3600
+    webhook_lease_seconds: Annotated[
+        Count, Meta(description="after a process has died, another one follows its push notifications within this time")
+    ] = 30
     circuit_failures: Annotated[Count, Meta(description="consecutive failed pushes to one agent, then a pause")] = 5
     circuit_seconds: Annotated[Count, Meta(description="length of that pause; then one push probes the agent")] = 60
     patience_seconds: Annotated[

@@ -10,12 +10,6 @@ from molecule_core.a2a_agents.retention import A2ATaskRetention
 from molecule_core.access.model import PersonJoined
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
-from molecule_core.api.a2a.card_routes import CardRoutes
-from molecule_core.api.a2a.card_signatures import load_signer
-from molecule_core.api.a2a.cards import CardBuilder
-from molecule_core.api.a2a.operations import A2AOperations
-from molecule_core.api.a2a.routes import A2ARoutes
-from molecule_core.api.a2a.streams import A2AStreams
 from molecule_core.api.app_server.websocket import AppServerRoutes
 from molecule_core.api.application import Application, InternalRequest
 from molecule_core.api.approvals.approvals import ApprovalRoutes
@@ -78,6 +72,7 @@ from molecule_core.api.system import StoreReadiness, SystemRoutes
 from molecule_core.api.threads.collaboration import CollaborationRoutes
 from molecule_core.api.threads.engines import EngineRoutes
 from molecule_core.api.threads.threads import ThreadRoutes
+from molecule_core.api.webhooks import WebhookRoutes
 from molecule_core.approvals.model import APPROVAL
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
@@ -110,6 +105,7 @@ from molecule_core.prompts.retention import PromptRetention
 from molecule_core.runners.retention import RunnerRetention
 from molecule_core.runners.subscribers import on_workspaces_removed as on_runner_workspaces_removed
 from molecule_core.search.retention import SearchRetention
+from molecule_core.server.a2a import A2AEntrances, A2AServices, a2a_routes, build_task_readers
 from molecule_core.server.process import ProcessRuntime
 from molecule_core.server.server_record import read_server_record
 from molecule_core.server.services import (
@@ -126,11 +122,11 @@ from molecule_core.server.services import (
     build_runners,
     build_search,
     build_threads,
+    build_webhooks,
 )
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
-from molecule_core.views.a2a_tasks import A2ATaskChanges, A2ATaskReader
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.event_log import EventLogReader
@@ -139,6 +135,8 @@ from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
 from molecule_core.views.traces import RequestTraceReader
 from molecule_core.views.turn_feed import TurnFeed
+from molecule_core.webhooks.retention import WebhookRetention
+from molecule_core.webhooks.subscribers import on_workspaces_removed as on_webhook_workspaces_removed
 
 FIRST_ORG_NAME = "Default"
 _CREDENTIAL_ENDED = "the credential is no longer valid"
@@ -212,6 +210,8 @@ class Server:
         self.search = build_search(runtime, org)
         self.prompts = build_prompts(runtime, org)
         self.runners = build_runners(runtime, org, self.access)
+        self._a2a_readers = build_task_readers(runtime, self.messages, self.delegations, self.approvals)
+        self.webhooks = build_webhooks(runtime, org, self.access, self._a2a_readers, self._fetcher)
         self._host_contexts = HostContextReader(org, self.prompts.reader)
         self._subscribe()
         self._retention = self._build_retention()
@@ -276,6 +276,7 @@ class Server:
         subscribe(WorkspacesRemoved, "approvals.on_workspaces_removed", approvals.on_workspaces_removed)
         subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)
         subscribe(WorkspacesRemoved, "threads.on_workspaces_removed", self.threads.subscriber.on_workspaces_removed)
+        subscribe(WorkspacesRemoved, "webhooks.on_workspaces_removed", on_webhook_workspaces_removed)
         subscribe(WorkspacesRemoved, "runners.on_workspaces_removed", on_runner_workspaces_removed)
         subscribe(WorkspacesRemoved, "a2a_agents.on_workspaces_removed", self.a2a_agents.writer.on_workspaces_removed)
 
@@ -294,6 +295,7 @@ class Server:
             LiveTurnRetention(store),
             RunnerRetention(store),
             A2ATaskRetention(store),
+            WebhookRetention(store),
             # Last: what the others have deleted is not searched any more.
             SearchRetention(store),
         )
@@ -406,47 +408,6 @@ class Server:
             limits=self.settings.limits,
         ).routes()
 
-    def _a2a_routes(
-        self, authenticator: Authenticator, message_routes: MessageRoutes, delegation: A2ADelegation
-    ) -> Iterator[Route]:
-        """Yield the routes of A2A."""
-        settings, limits, messages = self.settings, self.settings.limits, self.messages
-        tasks = A2ATaskReader(
-            messages.task_reader,
-            self.delegations.reader,
-            self.approvals.reader,
-            TraceReader(self.store),
-            self.wakeups,
-            public_url=settings.url,
-        )
-        operations = A2AOperations(
-            tasks,
-            self._org,
-            message_routes=message_routes,
-            delegation=delegation,
-            delegation_writer=self.delegations.writer,
-            canceller=messages.canceller,
-            approval_writer=self.approvals.writer,
-            approval_reader=self.approvals.reader,
-            files=messages.file_writer,
-            message_meter=messages.meter,
-            limits=limits,
-        )
-        changes = A2ATaskChanges(self.store, self.wakeups, tasks, messages.task_reader)
-        card_builder = CardBuilder(
-            public_url=settings.url,
-            has_push=operations.push is not None,
-            is_dual=settings.a2a_legacy_cards,
-            blocking_seconds=limits.patience_seconds,
-            signer=load_signer(settings.a2a_card_key) if settings.a2a_card_key else None,
-        )
-        yield from A2ARoutes(
-            operations, A2AStreams(changes, limits=limits), card_builder, message_routes, authenticator
-        ).routes()
-        yield from CardRoutes(
-            card_builder, self._org, authenticator, root_workspace=settings.a2a_root_workspace
-        ).routes()
-
     def _message_routes(
         self, authenticator: Authenticator, rate_limiter: RateLimiter, presenter: InboxPresenter
     ) -> Iterator[Route]:
@@ -469,7 +430,9 @@ class Server:
             tracing=self._tracing,
         )
         yield from message_routes.routes()
-        yield from self._a2a_routes(authenticator, message_routes, delegation)
+        services = A2AServices(messages, delegations, approvals, self.webhooks, self._a2a_readers)
+        entrances = A2AEntrances(authenticator, message_routes, delegation)
+        yield from a2a_routes(self.runtime, org, services, entrances)
         yield from ReplyRoutes(
             messages.replies, messages.writer, delivery.status_reader, messages.meter, limits=limits
         ).routes()
@@ -503,6 +466,7 @@ class Server:
         yield from ApprovalRoutes(
             approvals.writer, approvals.reader, self.threads.reader, org, authenticator, limits=limits
         ).routes()
+        yield from WebhookRoutes(self.webhooks.reader, limits=limits).routes()
         yield from DeliveryRoutes(delivery.status_reader, delivery.dead_letters, delegations.reader).routes()
         yield from ConversationRoutes(
             ConversationReader(PeerMessageReader(self.store, org, limits=limits), delegations.reader),
@@ -654,6 +618,7 @@ class Server:
         workers = [
             self._timers.run(),
             self.delivery.push_dispatcher.run(exclusive=not self.store.is_shared),
+            self.webhooks.dispatcher.run(exclusive=not self.store.is_shared),
             self.messages.file_writer.delete_removed_periodically(self.runtime.closing),
             self.search.indexer.run(),
         ]

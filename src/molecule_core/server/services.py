@@ -10,7 +10,7 @@ from molecule_core.a2a_agents.reader import A2AAgentReader
 from molecule_core.a2a_agents.writer import A2AAgentWriter
 from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.oauth_grants import OAuthGrantReader
-from molecule_core.access.push_secrets import load_push_secrets
+from molecule_core.access.push_secrets import load_push_secrets, read_push_secrets
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.approvals.policies import PolicyCache
@@ -59,7 +59,9 @@ from molecule_core.messages.subscribers import MessageSubscriber
 from molecule_core.messages.task_reader import TaskMessageReader
 from molecule_core.messages.template_outcomes import CanaryMonitor
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import are_related
 from molecule_core.org.writer import OrgWriter
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
@@ -82,6 +84,12 @@ from molecule_core.threads.subscribers import ThreadSubscriber
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.waits import AgentWaits
 from molecule_core.threads.writer import ThreadWriter
+from molecule_core.views.webhook_tasks import TaskReaders, WebhookTasks
+from molecule_core.webhooks.dispatcher import WebhookDispatcher
+from molecule_core.webhooks.model import Webhook
+from molecule_core.webhooks.poster import WebhookPoster
+from molecule_core.webhooks.reader import WebhookReader
+from molecule_core.webhooks.writer import WebhookWriter
 from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from molecule_core.wire.schemas.approvals import ApprovalStatus
 
@@ -418,3 +426,46 @@ def build_runners(runtime: ProcessRuntime, org: OrgReader, access: AccessService
         RunnerWriter(store, org, access.writer, wakeups, clock=clock, ids=runtime.ids, limits=limits),
         RunnerReader(store, org, wakeups, clock=clock, limits=limits),
     )
+
+
+class WebhookServices(Struct, frozen=True, eq=False):
+    """Services of webhooks."""
+
+    writer: WebhookWriter
+    reader: WebhookReader
+    dispatcher: WebhookDispatcher
+
+
+def build_webhooks(
+    runtime: ProcessRuntime, org: OrgReader, access: AccessServices, readers: TaskReaders, fetcher: Fetcher
+) -> WebhookServices:
+    """Build the services of webhooks."""
+    store, wakeups, clock, limits = runtime.store, runtime.wakeups, runtime.clock, runtime.settings.limits
+
+    async def is_owner_active(owner: str, workspace: Workspace) -> bool:
+        kind, _, owner_id = owner.partition(":")
+        if kind == "workspace":
+            own = org.workspace(owner_id)
+            return own is not None and not own.removed and are_related(org, own, workspace)
+        is_person = kind == "person"
+        return not is_person or any(each.id == owner_id for each in await access.reader.persons(workspace.org_id))
+
+    async def load_secrets(webhook: Webhook) -> tuple[str, ...]:
+        kind, _, owner_id = webhook.owner.partition(":")
+        if kind == "workspace":
+            return await read_push_secrets(store, owner_id, clock.now())
+        return (webhook.token,) if webhook.token else ()
+
+    writer = WebhookWriter(store, fetcher, clock=clock, randomness=runtime.randomness, limits=limits)
+    reader = WebhookReader(store, limits=limits)
+    dispatcher = WebhookDispatcher(
+        reader,
+        writer,
+        WebhookTasks(store, readers, org, wakeups, is_owner_active),
+        wakeups,
+        WebhookPoster(fetcher, load_secrets, clock=clock, limits=limits),
+        holder=runtime.process_id,
+        clock=clock,
+        limits=limits,
+    )
+    return WebhookServices(writer, reader, dispatcher)

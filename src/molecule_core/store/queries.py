@@ -40,6 +40,7 @@ PACKAGES_WITH_QUERIES = (
     "live_turns",
     "runners",
     "a2a_agents",
+    "webhooks",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)

@@ -229,15 +229,6 @@ async def test_every_operation_authenticates_with_a_challenge(server: Running, p
         assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Bearer realm="molecule"'), path
 
 
-@requirement("A2A2")
-async def test_push_configurations_are_refused_where_there_is_no_push(world: MessageWorld) -> None:
-    lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")
-    client = A2ACaller(world.server, ops.id, lead.token)
-    assert await client.error("CreateTaskPushNotificationConfig", {"taskId": "x", "url": "https://a.example"}) == -32003
-    config = {"message": client.message("hi"), "configuration": {"taskPushNotificationConfig": {"url": "https://a"}}}
-    assert await client.error("SendMessage", config) == -32003
-
-
 @requirement("A2A6")
 async def test_rest_does_what_json_rpc_does(world: MessageWorld) -> None:
     lead, ops = await world.server.seat("Lead"), await world.server.seat("Ops")

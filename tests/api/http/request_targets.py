@@ -22,12 +22,14 @@ ELSEWHERE = {
     "/workspaces/{id}/approvals/{approval_id}/withdraw": "takes a request, once: tests/approvals/",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/access/test_tokens.py",
 }
+A2A_REST = ("message:send", "message:stream", "tasks/{task_id}", "tasks/{task_id}/pushNotificationConfigs")
+"""Routes of A2A that read a body by hand."""
 ELSEWHERE |= dict.fromkeys(
     (f"/oauth/{each}" for each in ("consent", "login", "token", "revoke", "register")),
     "takes a form, or JSON of a standard: tests/access/test_oauth_consent.py, test_oauth_grants.py",
 )
 ELSEWHERE |= dict.fromkeys(
-    (f"/workspaces/{{id}}/a2a/{each}" for each in ("message:send", "message:stream", "tasks/{task_id}")),
+    (f"/workspaces/{{id}}/a2a/{each}" for each in A2A_REST),
     "speaks A2A: tests/api/a2a/",
 )
 ELSEWHERE["/runner/requests/{request_id}/confirm"] = "takes a claimed request, once: tests/runners/"

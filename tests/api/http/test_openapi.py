@@ -10,7 +10,7 @@ from molecule_core.api import openapi, system
 from testing.access_matrix import OAUTH_WITHOUT_PUBLIC_URL
 from testing.raw_http import ask
 from testing.running_server import ADMIN_TOKEN, Running
-from tests.api.http.request_targets import BODYLESS
+from tests.api.http.request_targets import A2A_REST, BODYLESS
 from tests.requirements import requirement
 
 _TYPES = {"null", "boolean", "object", "array", "number", "string", "integer"}
@@ -174,7 +174,7 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
     # JSON-RPC is read by hand: its shape is the A2A specification's. The others need no body.
-    rest = {f"/workspaces/{{id}}/a2a/{each}" for each in ("message:send", "message:stream", "tasks/{task_id}")}
+    rest = {f"/workspaces/{{id}}/a2a/{each}" for each in A2A_REST}
     assert silent <= {"/workspaces/{id}/a2a", *rest, *BODYLESS}
     optional = {path for path, operation in posts.items() if operation.get("requestBody", {}).get("required") is False}
     assert optional == {

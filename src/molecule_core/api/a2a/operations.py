@@ -98,6 +98,9 @@ class A2ACall(Struct, frozen=True):
 class PushConfigOperations(Protocol):
     """Operations on push notification configurations."""
 
+    async def check(self, call: A2ACall, config: Mapping[str, Any]) -> None:
+        """Check the configuration that a message brings, before its task exists. Raises A2AError, CapacityExceeded."""
+
     async def create(self, call: A2ACall, task: A2ATask, config: Mapping[str, Any]) -> dict[str, Any]:
         """Store a configuration of a task. Returns it as the line writes it, without secrets."""
 
@@ -151,7 +154,8 @@ class A2AOperations:
         `waits`: False for a stream, which follows the task itself."""
         draft = self._parse_draft(call)
         configuration = object_param(call.params, "configuration")
-        self._check_message(call, draft, configuration)
+        self._check_message(call, draft)
+        await self._check_push_config(call, configuration)
         wait_seconds = self._wait_seconds(call, configuration) if waits else 0
         if has_inline_files(draft.message["parts"]):
             owner_id = draft.sender.workspace_id or call.workspace.id
@@ -278,7 +282,7 @@ class A2AOperations:
             raise A2AError(INVALID_PARAMS, "the key of the idempotency extension is not a valid id.")
         return key
 
-    def _check_message(self, call: A2ACall, draft: MessageDraft, configuration: Mapping[str, Any]) -> None:
+    def _check_message(self, call: A2ACall, draft: MessageDraft) -> None:
         """Check a message before anything is stored. Raises A2AError."""
         missing = [uri for uri in cards.required_extensions(call.workspace) if uri not in call.extensions]
         if missing:
@@ -293,8 +297,13 @@ class A2AOperations:
                 raise A2AError(
                     CONTENT_TYPE_NOT_SUPPORTED, f"this agent does not accept {shown}. It accepts: {', '.join(modes)}."
                 )
-        if self.push is None and _push_config(configuration) is not None:
+
+    async def _check_push_config(self, call: A2ACall, configuration: Mapping[str, Any]) -> None:
+        config = _push_config(configuration)
+        if config is not None and self.push is None:
             raise A2AError(PUSH_NOT_SUPPORTED, "this server sends no push notifications.")
+        if config is not None and self.push is not None:
+            await self.push.check(call, config)
 
     def _wait_seconds(self, call: A2ACall, configuration: Mapping[str, Any]) -> int:
         """Return how long a request waits for the end of the turn.

@@ -61,6 +61,7 @@ from molecule_core.wire.protocols.a2a_rpc import (
     rpc_error,
     rpc_result,
     text_param,
+    with_json_names,
 )
 from molecule_core.wire.protocols.a2a_shapes import A2ALine, A2AState, A2ATask, render_task
 
@@ -194,7 +195,7 @@ class A2ARoutes:
                 request,
                 line,
                 operation,
-                rpc.params,
+                with_json_names(rpc.params) if line is A2ALine.V1 else rpc.params,
                 parse_extensions([request.header(name) for name in EXTENSIONS_HEADERS]),
                 rpc.id,
                 version is None,
@@ -239,7 +240,7 @@ class A2ARoutes:
                 raise A2AError(VERSION_NOT_SUPPORTED, "REST is offered in A2A 1.0. Send the header A2A-Version: 1.0.")
             if operation is None:
                 raise A2AError(A2AErrorKind(-32601, "METHOD_NOT_FOUND", 404, "NOT_FOUND"), "the operation is unknown.")
-            params = {**self._rest_params(request), **named}
+            params = {**with_json_names(self._rest_params(request)), **named}
             extensions = parse_extensions([request.header(name) for name in EXTENSIONS_HEADERS])
             call = A2ACall(request, line, operation, params, extensions)
             if operation in (Operation.STREAM, Operation.SUBSCRIBE):

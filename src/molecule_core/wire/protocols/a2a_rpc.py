@@ -197,6 +197,30 @@ def rest_error(error: A2AError) -> dict[str, Any]:
     return {"error": {"code": kind.status, "status": kind.name, "message": error.text, "details": [error.info()]}}
 
 
+def with_json_names(value: Any) -> Any:
+    """Return the parameters of 1.0 with the names of ProtoJSON, which also allows those of the protobuf file.
+
+    Metadata and data of the client stay as they are."""
+    if isinstance(value, list):
+        return [with_json_names(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = {_json_name(name): member for name, member in value.items() if "_" in name}
+    plain = {name: member for name, member in value.items() if "_" not in name}
+    return {
+        name: member if name in _CLIENT_MEMBERS else with_json_names(member)
+        for name, member in {**named, **plain}.items()
+    }
+
+
+_CLIENT_MEMBERS = ("metadata", "data", "header")
+
+
+def _json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
+
+
 # -- members of params -------------------------------------------------------------------------------------------------
 
 
