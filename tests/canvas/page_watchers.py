@@ -104,4 +104,5 @@ async def expect_same_story(page: Page, *others: Page) -> None:
     async def look() -> list[str]:
         return [await story(each) for each in (page, *others)]
 
-    await eventually(look, lambda stories: len(set(stories)) == 1)
+    stories = await eventually(look, lambda stories: len(set(stories)) == 1)
+    assert len(set(stories)) == 1

@@ -115,7 +115,7 @@ async def test_the_products_client_reads_events_claims_and_meets_errors(sqlite: 
     await ops.api.post("/registry/register", {"id": ops.id, "delivery_mode": "poll", "agent_card": {"name": "Ops"}})
     while (await bounded(anext(events))).get("event") != "WORKSPACE_ONLINE":
         pass
-    await events.aclose()  # type: ignore[attr-defined]  # it is an async generator
+    await events.aclose()
     claiming = asyncio.create_task(ops.api.claim(ops.id))
     receipt = await sqlite.admin.send(ops.id, "hi")
     (row,) = await bounded(claiming)
