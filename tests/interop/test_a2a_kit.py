@@ -30,8 +30,32 @@ _SECONDS = 900.0
 _PUBLIC = "93.184.215.14"
 """An address of example.com, whose name the kits use and a test machine may not resolve."""
 
-# Failures for reasons of the kit itself, with the reason; docs/interop/a2a.md says more.
-KIT_FAILURES: dict[str, dict[str, str]] = {"1.0": {}, "0.3": {}}
+_CORE, _REST = "tests/compatibility/core_operations", "tests/compatibility/http_json"
+_CAPABILITIES = "tests/optional/capabilities"
+# Failures of the kit itself, and those of ours. docs/interop/a2a.md says why.
+KIT_FAILURES = {
+    "1.0": {
+        f"{_CORE}/test_error_handling.py::TestRestErrorStructure::test_error_uses_aip193_format",
+        f"{_CORE}/test_transport_behavior.py::TestRestFormat::test_response_content_type",
+        f"{_REST}/test_http_status.py::TestHttpJsonStatusCodes::test_content_type_not_supported_returns_415",
+        f"{_REST}/test_problem_details.py::TestAIP193ErrorFormat::test_error_content_type",
+        f"{_CORE}/test_artifacts.py::TestMessageResponse::test_returns_message_with_text_part[jsonrpc]",
+        f"{_CORE}/test_artifacts.py::TestMessageResponse::test_returns_message_with_text_part[http_json]",
+    },
+    "0.3": {
+        "tests/mandatory/protocol/test_a2a_v030_new_methods.py::TestAuthenticatedExtendedCard"
+        "::test_authenticated_extended_card_without_auth",
+        f"{_CAPABILITIES}/test_streaming_methods.py::test_tasks_resubscribe_nonexistent",
+    },
+}
+OWN_FAILURES = {
+    "1.0": {
+        f"{_CORE}/test_artifacts.py::TestDataArtifact::test_task_has_data_artifact[jsonrpc]",
+        f"{_CORE}/test_artifacts.py::TestDataArtifact::test_task_has_data_artifact[http_json]",
+    },
+    "0.3": set[str](),
+}
+LEAST_PASSED = {"1.0": 172, "0.3": 76}
 _MANDATORY, _OPTIONAL = "tests/mandatory", "tests/optional"
 # As the kits' own runners call their tests, category after category.
 COMMANDS: dict[str, Sequence[Sequence[str]]] = {
@@ -108,5 +132,5 @@ async def test_the_kit_finds_no_failure_but_its_own(line: str, engine: Engine, p
             outcomes |= await run_kit(folder, filled, tmp_path / f"report-{number}.json")
 
     failed = {test for test, outcome in outcomes.items() if outcome in ("failed", "error")}
-    assert sum(outcome == "passed" for outcome in outcomes.values()) > 100 * (line == "1.0")
-    assert failed == set(KIT_FAILURES[line])
+    assert failed == KIT_FAILURES[line] | OWN_FAILURES[line]
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= LEAST_PASSED[line]
