@@ -17,12 +17,13 @@ from molecule_core.store.cache_sync import CHANGES_KEY
 from molecule_core.store.journal import PUSHES_KEY
 from molecule_core.store.timers import TIMERS_KEY
 from molecule_core.store.wakeups import Notifier, Waiter
+from molecule_core.webhooks.model import WEBHOOKS_KEY
 
 IN_PROCESS_SECONDS = 20.0  # a bound of failures, not a pause: shared machines stop for seconds at a time
 PROCESS_START_SECONDS = 60.0
 
 T = TypeVar("T")
-_WORKERS = frozenset({TIMERS_KEY, CHANGES_KEY, PUSHES_KEY, HEARTBEATS})
+_WORKERS = frozenset({TIMERS_KEY, CHANGES_KEY, PUSHES_KEY, WEBHOOKS_KEY, HEARTBEATS})
 """The keys on which the server's own workers sleep."""
 _EAGER_LOOKS = 200
 """So many looks come one after the other: what is under way in this process is seen by then."""

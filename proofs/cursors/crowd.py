@@ -343,7 +343,7 @@ def judge_track(track: Track, truth: Sequence[Place]) -> dict[str, int]:
 
 def _draft(sender: Sender, message_id: str | None) -> MessageDraft:
     message: dict[str, Any] = {"parts": [{"kind": "text", "text": f"{message_id} says hello"}]}
-    sent = parse_send({"params": {"message": message}}, version=None, limits=Limits())
+    sent = parse_send({"params": {"message": message}}, strict=False, limits=Limits())
     return MessageDraft(
         sender=sender,
         params=sent.params,

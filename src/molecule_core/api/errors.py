@@ -62,7 +62,6 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     errors.LastOwner: ErrorMapping("last_owner", 409, _SERVER),
     errors.InvalidMessage: ErrorMapping("invalid_message", 400, _INVALID_PARAMS),
     errors.UnknownMethod: ErrorMapping("unknown_method", 400, -32601),
-    errors.A2AVersionNotSupported: ErrorMapping("a2a_version_not_supported", 400, -32009),
     errors.MessageIdReused: ErrorMapping("message_id_reused", 409, _INVALID_PARAMS),
     errors.InboxFull: ErrorMapping("inbox_full", 429, _SERVER),
     message_errors.StorageFull: ErrorMapping("storage_full", 507, _SERVER),
@@ -146,7 +145,6 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
 JSON_RPC_ERRORS = (
     errors.InvalidMessage,
     errors.UnknownMethod,
-    errors.A2AVersionNotSupported,
     errors.MessageIdReused,
     errors.ChainFrozen,
     errors.ChainEnded,

@@ -296,12 +296,6 @@ class UnknownMethod(MoleculeError):
     advice = "Use one of: {known}."
 
 
-class A2AVersionNotSupported(MoleculeError):
-    """this server does not support A2A version {version!r}."""
-
-    advice = "Use one of: {supported}."
-
-
 class MessageIdReused(MoleculeError):
     """the messageId {message_id!r} was already used for another message."""
 

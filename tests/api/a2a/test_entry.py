@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.common.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
+from molecule_core.common.errors import InvalidMessage, UnknownMethod
 from molecule_core.common.limits import Limits
 from molecule_core.wire.protocols import a2a
 from molecule_core.wire.protocols.a2a import SendRequest
@@ -30,14 +30,14 @@ def without(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {**body, "params": {**body["params"], "message": message}}
 
 
-def read(body: Any, *, version: str | None = None, **limits: int) -> SendRequest:
-    return a2a.parse_send(body, version=version, limits=Limits(**limits))
+def read(body: Any, *, strict: bool = False, **limits: int) -> SendRequest:
+    return a2a.parse_send(body, strict=strict, limits=Limits(**limits))
 
 
 @requirement("M12")
 def test_a_regular_request_passes_as_it_is() -> None:
-    for version in (None, "0.3", " 0.3 ", ""):
-        send = read(body_of(contextId="c-1", metadata={"x": 1}), version=version)
+    for strict in (False, True):
+        send = read(body_of(contextId="c-1", metadata={"x": 1}), strict=strict)
         assert (send.rpc_id, send.message_id, send.context_id) == (7, "m-1", "c-1")
         assert (send.text, send.intent) == ("hello", "request")
         assert send.message == {**body_of(contextId="c-1", metadata={"x": 1})["params"]["message"]}
@@ -108,9 +108,9 @@ def test_an_empty_id_counts_as_none_without_a_version(empty: str | None) -> None
 
 @requirement("M12")
 @pytest.mark.parametrize("role", ["user", "agent"])
-@pytest.mark.parametrize("version", [None, "0.3"])
-def test_both_roles_are_kept_as_they_are(role: str, version: str | None) -> None:
-    assert read(body_of(role=role), version=version).message["role"] == role
+@pytest.mark.parametrize("strict", [False, True])
+def test_both_roles_are_kept_as_they_are(role: str, strict: bool) -> None:
+    assert read(body_of(role=role), strict=strict).message["role"] == role
 
 
 @requirement("M12")
@@ -150,7 +150,7 @@ def test_the_intent_of_a_message_is_taken_from_its_metadata(intent: str) -> None
 
 
 @requirement("M12", "M15")
-@pytest.mark.parametrize("version", [None, "0.3"])
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -194,17 +194,17 @@ def test_the_intent_of_a_message_is_taken_from_its_metadata(intent: str) -> None
         (body_of(contextId=False), "contextId is not valid"),
     ],
 )
-def test_an_irregular_request_is_refused_with_its_reason(body: Any, reason: str, version: str | None) -> None:
+def test_an_irregular_request_is_refused_with_its_reason(body: Any, reason: str, strict: bool) -> None:
     with pytest.raises(InvalidMessage, match=reason):
-        read(body, version=version)
+        read(body, strict=strict)
 
 
 @requirement("M12", "M15")
-@pytest.mark.parametrize("version", [None, "0.3"])
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("method", ["message/stream", "tasks/get", "", None, 7, ["message/send"], "Message/Send"])
-def test_another_method_is_refused_by_its_name(method: Any, version: str | None) -> None:
+def test_another_method_is_refused_by_its_name(method: Any, strict: bool) -> None:
     with pytest.raises(UnknownMethod) as refusal:
-        read({**body_of(), "method": method}, version=version)
+        read({**body_of(), "method": method}, strict=strict)
     assert repr(method) in refusal.value.text
 
 
@@ -229,9 +229,8 @@ def test_another_method_is_refused_by_its_name(method: Any, version: str | None)
 )
 def test_what_older_clients_may_a_versioned_client_may_not(body: dict[str, Any]) -> None:
     assert read(body).message["parts"]
-    for version in ("0.3", ""):
-        with pytest.raises(InvalidMessage):
-            read(body, version=version)
+    with pytest.raises(InvalidMessage):
+        read(body, strict=True)
 
 
 @requirement("M12")
@@ -239,15 +238,7 @@ def test_a_versioned_client_must_name_its_method() -> None:
     body = {key: value for key, value in body_of().items() if key != "method"}
     assert read(body).text == "hello"
     with pytest.raises(UnknownMethod):
-        read(body, version="0.3")
-
-
-@requirement("M12", "M15")
-@pytest.mark.parametrize("version", ["0.2", "1.0", "2", "1.0.0", "0.3, 1.0", "latest", "0.30"])
-def test_a_version_we_do_not_speak_is_refused_first(version: str) -> None:
-    for body in (body_of(), None, {}):
-        with pytest.raises(A2AVersionNotSupported, match=r"Use one of: 0\.3"):
-            read(body, version=version)
+        read(body, strict=True)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -308,11 +299,11 @@ def test_the_text_of_a_message_is_its_texts_and_its_data_as_json() -> None:
 
 @requirement("M15", "S14")
 @pytest.mark.parametrize("name", ["messageId", "contextId"])
-@pytest.mark.parametrize("version", [None, "0.3"])
-def test_an_id_is_taken_up_to_its_length(name: str, version: str | None) -> None:
-    assert read(body_of(**{name: "A9._:-" + "x" * 122}), version=version).message[name] == "A9._:-" + "x" * 122
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_id_is_taken_up_to_its_length(name: str, strict: bool) -> None:
+    assert read(body_of(**{name: "A9._:-" + "x" * 122}), strict=strict).message[name] == "A9._:-" + "x" * 122
     with pytest.raises(InvalidMessage, match=f"{name} is not valid. Use at most 128 characters of A-Z"):
-        read(body_of(**{name: "x" * 129}), version=version)
+        read(body_of(**{name: "x" * 129}), strict=strict)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

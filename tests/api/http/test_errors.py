@@ -430,15 +430,6 @@ async def _shared_by_a_sibling(world: World) -> Reply:
     return await world.ask("GET", "/workspaces/{id}/shared-context", token=world.peer.token)
 
 
-def _versioned(version: str) -> Provoke:
-    async def provoke(world: World) -> Reply:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}
-        target, headers = f"/workspaces/{world.seat.id}/a2a", {"A2A-Version": version}
-        return await ask(world.server.port, "POST", target, body, token=ADMIN_TOKEN, headers=headers)
-
-    return provoke
-
-
 def _from_our_page(body: Any) -> Provoke:
     return lambda world: ask(world.server.port, "POST", "/login", body, headers={"X-Molecule-Client": "canvas"})
 
@@ -488,8 +479,7 @@ PROVOKED: dict[str, Provoke] = {
     "too_many_tokens": _one_token_too_many,
     "last_owner": _last_owner,
     "invalid_message": lambda world: world.message(parts=[]),
-    "unknown_method": _simple("POST", "/workspaces/{id}/a2a", {"method": "tasks/get"}),
-    "a2a_version_not_supported": _versioned("9.9"),
+    "unknown_method": _simple("POST", "/workspaces/{id}/a2a", {"method": "message/recall"}),
     "message_id_reused": _twice,
     "inbox_full": _too_many,
     "invalid_upload": _simple("POST", "/workspaces/{id}/chat/uploads"),
@@ -584,7 +574,7 @@ async def test_a_refusal_is_as_its_row_says_and_tells_what_to_do(world: World, c
     reply = await PROVOKED[code](world)
     if "jsonrpc" in reply.json:
         assert (reply.json["error"]["code"], reply.json["error"]["data"][0]["reason"]) == (row.rpc, code.upper())
-        assert reply.status == (200 if code == "a2a_version_not_supported" else row.status)
+        assert reply.status == row.status
         return
     assert (reply.status, reply.json["code"]) == (row.status, code)
     # Clients of the original read `status: confirmation_required`, so there the name stands in the number's place.

@@ -268,7 +268,7 @@ class A2AOperations:
             params["message"] = parse_v1_message(message)
         rpc_id = call.rpc_id if isinstance(call.rpc_id, str | int) else None
         body = {"jsonrpc": "2.0", "id": rpc_id, "method": "message/send", "params": params}
-        sent = parse_send(body, version=None if call.is_lenient else A2ALine.V0_3.value, limits=self._limits)
+        sent = parse_send(body, strict=not call.is_lenient, limits=self._limits)
         return draft_of(call.request, sent, self._idempotency_key(call, sent.message["metadata"]))
 
     def _idempotency_key(self, call: A2ACall, metadata: Mapping[str, Any]) -> str | None:

@@ -44,9 +44,7 @@ class A2ADelegation:
         self._approvals = approvals
         self._limits = limits
 
-    async def send_delegation(
-        self, request: Request, draft: MessageDraft, *, version: str | None, wait_seconds: int
-    ) -> Response:
+    async def send_delegation(self, request: Request, draft: MessageDraft, *, wait_seconds: int) -> Response:
         """Begin a delegation, and return an A2A task of the same id.
 
         Waits `wait_seconds` for its end, or until it needs an approval.
@@ -57,7 +55,7 @@ class A2ADelegation:
         answer = task_response(
             draft.rpc_id, self._a2a_task(outcome, receipt, pending_approval), is_settled=not row.open
         )
-        return json_response(answer, 202 if version is None and row.open else 200)
+        return json_response(answer, 202 if row.open else 200)
 
     async def begin_and_wait(
         self, request: Request, draft: MessageDraft, *, wait_seconds: int, key: str | None

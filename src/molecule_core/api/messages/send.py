@@ -87,9 +87,7 @@ def notice_response(receipt: MessageReceipt) -> Response:
 class DelegationSender(Protocol):
     """Begins delegations for messages that request one: `A2ADelegation`."""
 
-    async def send_delegation(
-        self, request: Request, draft: MessageDraft, *, version: str | None, wait_seconds: int
-    ) -> Response:
+    async def send_delegation(self, request: Request, draft: MessageDraft, *, wait_seconds: int) -> Response:
         """Begin a delegation, and return an A2A task of the same id."""
 
 
@@ -155,15 +153,13 @@ class MessageRoutes:
     # -- in ------------------------------------------------------------------------------------------------------------
 
     def send_message(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
-        """Send a message to a workspace.
+        """Send a message to a workspace, for clients that name no version of A2A.
 
-        Once the request is known to be JSON-RPC, an error is a JSON-RPC response too: with the HTTP status that older
-        clients check, or with 200 for a client that names its A2A version. For a push agent the response waits a while
-        for the agent's answer.
+        Once the request is known to be JSON-RPC, an error is a JSON-RPC response too, with the HTTP status that these
+        clients check. For a push agent the response waits a while for the agent's answer.
         """
         body = request.json()
-        version = request.header(b"a2a-version")
-        speaks_rpc = version is not None or is_jsonrpc(body)
+        speaks_rpc = is_jsonrpc(body)
         rpc_id = rpc_id_of(body)
 
         span: Span | None = None
@@ -185,13 +181,13 @@ class MessageRoutes:
             self._message_meter.rejected += 1
             if span is not None:
                 span.end(error_mapping(error).code)
-            return _rpc_error(rpc_id, error, speaks_rpc, version)
+            return _rpc_error(rpc_id, error, speaks_rpc)
 
         def send_draft(draft: MessageDraft) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
             nonlocal span
             try:
                 if is_delegation_request(draft.message["metadata"], request.header(EXTENSIONS_HEADER)):
-                    return self._send_delegation(request, draft, version, to_error_response)
+                    return self._send_delegation(request, draft, to_error_response)
                 # Read before sending: a request that is rejected for its header must not have sent anything.
                 wait_seconds = self._wait_seconds(request) if request.workspace.uses_push else None
                 draft = structs.replace(draft, wait_seconds=wait_seconds or 0)
@@ -212,7 +208,7 @@ class MessageRoutes:
             return self._await_reply(request, draft, future, to_response, wait_seconds)
 
         try:
-            draft = self._parse_draft(request, body, version)
+            draft = self._parse_draft(request, body)
         except MoleculeError as error:
             return to_error_response(error)
         if has_inline_files(draft.message["parts"]):
@@ -241,17 +237,13 @@ class MessageRoutes:
         return await response
 
     async def _send_delegation(
-        self,
-        request: Request,
-        draft: MessageDraft,
-        version: str | None,
-        to_error_response: Callable[[MoleculeError], Response],
+        self, request: Request, draft: MessageDraft, to_error_response: Callable[[MoleculeError], Response]
     ) -> Response:
         """Begin a delegation for a message that asks for work. Errors are in the protocol of the message."""
         try:
             requested, is_pushed = request.header(b"x-timeout"), request.workspace.uses_push
             wait_seconds = self._wait_seconds(request) if is_pushed or requested is not None else 0
-            answer = await self._delegations.send_delegation(request, draft, version=version, wait_seconds=wait_seconds)
+            answer = await self._delegations.send_delegation(request, draft, wait_seconds=wait_seconds)
         except MoleculeError as error:
             return to_error_response(error)
         self._message_meter.accepted += 1
@@ -331,10 +323,10 @@ class MessageRoutes:
         maximum = self._limits.patience_most_seconds
         return read_int_param({"X-Timeout": requested.strip()}, "X-Timeout", minimum=0, maximum=maximum) or 0
 
-    def _parse_draft(self, request: Request, body: Any, version: str | None) -> MessageDraft:
-        sent = parse_send(body, version=version, limits=self._limits)
+    def _parse_draft(self, request: Request, body: Any) -> MessageDraft:
+        sent = parse_send(body, strict=False, limits=self._limits)
         dedupe_key = idempotency_key_of(request, self._limits)
-        if dedupe_key is None and version is None:
+        if dedupe_key is None:
             dedupe_key = sent.message_id  # control: message-dedupe-key
         return draft_of(request, sent, dedupe_key)
 
@@ -461,14 +453,12 @@ def _receipt_response(rpc_id: str | int | None, receipt: MessageReceipt) -> Resp
     return json_response(queued_response(rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at))
 
 
-def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Response:
+def _rpc_error(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool) -> Response:
     """Return an error as a JSON-RPC response, or raise it if the caller does not speak JSON-RPC."""
     if not speaks_rpc or not isinstance(error, JSON_RPC_ERRORS):
         raise error
     row = error_mapping(error)
-    answer = json_response(
-        rpc_error_response(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200
-    )
+    answer = json_response(rpc_error_response(rpc_id, row.rpc, error.text, row.code), row.status)
     answer.headers = tuple(problem_headers(error))
     return answer
 

@@ -4,12 +4,11 @@ Clients of several protocol ages are supported: missing members get defaults, ol
 the normalized form is stored. A client that sends an `A2A-Version` header is held to that version instead.
 """
 
-import re
 from typing import Any
 
 from msgspec import Struct
 
-from molecule_core.common.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
+from molecule_core.common.errors import InvalidMessage, UnknownMethod
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id
 from molecule_core.wire.protocols.a2a_response import normalize_part_shape, text_of_parts
@@ -17,9 +16,6 @@ from molecule_core.wire.schemas.activity import Intent
 from molecule_core.wire.schemas.envelope import PLATFORM_KEYS
 
 SEND_METHOD = "message/send"
-STRICT_VERSIONS = ("0.3",)
-# A version with a patch number is that of its minor version: patches do not change the protocol.
-_PATCH_NUMBER = re.compile(r"^([0-9]+\.[0-9]+)\.[0-9]+$", re.ASCII)
 _INTENTS = tuple(Intent)
 IDENTITY_KEYS = PLATFORM_KEYS | {"user_identity_status", "email", "name"}
 """Members that are dropped from a sender's `params.metadata`."""
@@ -66,13 +62,10 @@ def rpc_id_of(body: Any) -> str | int | None:
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def parse_send(body: Any, *, version: str | None, limits: Limits) -> SendRequest:
-    """Parse and normalize a `message/send` request. `version`: the A2A-Version header.
+def parse_send(body: Any, *, strict: bool, limits: Limits) -> SendRequest:
+    """Parse and normalize a `message/send` request. `strict`: its client names its version of A2A.
 
-    Raises InvalidMessage, UnknownMethod or A2AVersionNotSupported."""
-    if version is not None and _PATCH_NUMBER.sub(r"\1", version.strip()) not in ("", *STRICT_VERSIONS):
-        raise A2AVersionNotSupported(version=version[:_MAX_QUOTED_LENGTH], supported=", ".join(STRICT_VERSIONS))
-    strict = version is not None
+    Raises InvalidMessage or UnknownMethod."""
     if not isinstance(body, dict):
         raise InvalidMessage(reason="the body is not a JSON-RPC request. Send an object with method and params.")
     method = body.get("method", None if strict else SEND_METHOD)
