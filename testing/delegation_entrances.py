@@ -213,7 +213,7 @@ class SendMessage(Http):
         message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": task}], "metadata": {"delegation": True}}
         params: dict[str, Any] = {"message": message}
         if deadline is not None:
-            params["expires_in_seconds"] = deadline
+            params["metadata"] = {"expires_in_seconds": float(deadline)}  # as clients made from the schema send it
         headers = {"X-Timeout": str(wait), **({} if key is None else {"Idempotency-Key": key})}
         reply = await _call_1_0(server, who, target, "SendMessage", params, headers)
         if reply.status >= 400 or "error" in reply.json:

@@ -106,7 +106,7 @@ class A2AClient:
         credential = agent.parsed_credential()
         if credential is None:
             return {}
-        rules.check_origin(credential, url, self._limits)  # control: credential-origin
+        rules.check_origin(credential, url, self._limits)
         if credential.kind is A2ACredentialKind.API_KEY:
             return {credential.header: credential.prefix + credential.secret}
         is_oauth = credential.kind is A2ACredentialKind.OAUTH2

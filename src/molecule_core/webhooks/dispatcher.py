@@ -202,7 +202,7 @@ class WebhookDispatcher:
                 await self._sleep(wait / SECOND)
             error = await self._poster.post(current, change)
             if error is None:
-                return await self._writer.record_posted(current, change.cursor)  # control: webhook-cursor
+                return await self._writer.record_posted(current, change.cursor)
             current = await self._writer.record_failure(current, error)
             if current is not None and current.state is WebhookState.FAILED:
                 _log.warning(

@@ -31,7 +31,7 @@ class WebhookWriter:
         """Check a webhook before its task exists. Raises InvalidField, UnsafeUrl."""
         rules.check_id(config_id, self._limits)
         rules.check_target(target, self._limits)
-        await self._fetcher.check_url(target.url)  # control: webhook-url-check
+        await self._fetcher.check_url(target.url)
 
     async def save(self, key: WebhookKey, workspace_id: str, target: WebhookTarget) -> Webhook:
         """Create a checked webhook, or replace the one with its id: it gets the task as it is, then each change.
@@ -139,7 +139,7 @@ class WebhookWriter:
         def decide() -> CommandSteps[Webhook | None]:
             current = yield from _load(webhook.key)
             if current is None or (current.rev, current.holder) != (webhook.rev, webhook.holder):
-                return WriteSet(None)  # control: webhook-holder
+                return WriteSet(None)
             changed = replace(change(current), changed_at=self._clock.now())
             return WriteSet(changed, [("save_webhook_progress", changed)])
 

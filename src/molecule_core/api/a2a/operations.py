@@ -266,6 +266,7 @@ class A2AOperations:
             raise InvalidMessage(reason="params.message is missing or not an object. Send an object.")
         if call.line is A2ALine.V1:
             params["message"] = parse_v1_message(message)
+            params |= _lifetime_of(params)
         rpc_id = call.rpc_id if isinstance(call.rpc_id, str | int) else None
         body = {"jsonrpc": "2.0", "id": rpc_id, "method": "message/send", "params": params}
         sent = parse_send(body, strict=not call.is_lenient, limits=self._limits)
@@ -392,6 +393,19 @@ def _cancel_draft(call: A2ACall, task: A2ATask) -> MessageDraft:
 
 _CANCEL_TEXT = "This task was cancelled by its sender. Its result is no longer needed."
 _UNSTORED_PARAMS = ("configuration", "tenant")
+_LIFETIME = "expires_in_seconds"
+
+
+def _lifetime_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Return `expires_in_seconds` of a 1.0 request, if it has one.
+
+    Clients made from the schema can set it in `metadata` only, where every number is a floating-point one."""
+    metadata = params.get("metadata")
+    seconds = metadata.get(_LIFETIME) if isinstance(metadata, dict) else None
+    seconds = params.pop("expiresInSeconds", seconds)
+    if isinstance(seconds, float) and seconds.is_integer():
+        seconds = int(seconds)
+    return {} if seconds is None else {_LIFETIME: seconds}
 
 
 def history_length(params: Mapping[str, Any]) -> int | None:
