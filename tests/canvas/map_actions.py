@@ -67,6 +67,7 @@ def stage_of(page: Page) -> Locator:
 
 async def camera_of(page: Page) -> list[float]:
     """The camera as x, y and zoom."""
+    await page.wait_for_selector("[data-detail]", state="attached")  # the map is loaded after the first script
     found: list[float] = await page.evaluate(_CAMERA)
     return found
 

@@ -5,6 +5,7 @@ import asyncio
 from playwright.async_api import Page, Route
 
 from testing.canvas.page_user import Desk
+from testing.waits import bounded
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
@@ -93,6 +94,25 @@ async def test_a_message_written_while_offline_is_kept_and_sent_once(desk: Desk)
     await page.context.set_offline(False)
     await expect(own).to_contain_text("Sent")
     assert await chat.texts() == await desk.stage.heard_by("Lead") == ["written in a tunnel"]
+
+
+@requirement("C6")
+async def test_a_part_of_the_page_that_fails_to_load_is_loaded_again_and_leaves_the_draft(desk: Desk) -> None:
+    desk.forgiven.extend(OFFLINE)
+    context, tries, is_loaded = await desk.context(), list[str](), asyncio.Event()
+
+    async def fail_twice(route: Route) -> None:
+        tries.append(route.request.url)
+        await (route.continue_() if len(tries) > 2 else route.abort())
+        if len(tries) > 2:
+            is_loaded.set()
+
+    await context.route("**/assets/Notifier-*.js", fail_twice)
+    page = await desk.enter(context, chat_path(desk.stage, "Lead"))
+    chat = Chat(page, "Lead")
+    await chat.field.fill("half a thought")
+    await bounded(is_loaded.wait())
+    await expect(chat.field).to_have_value("half a thought")
 
 
 @requirement("C6")

@@ -8,6 +8,7 @@ import cjkStrikethrough from "remark-cjk-friendly-gfm-strikethrough/parseOnly";
 import remarkGfm from "remark-gfm";
 import { bareLinks } from "./bareLinks";
 import { CopyButton } from "./CopyButton";
+import { retrying } from "./lazyPart";
 import { directions } from "./directions";
 import { ErrorBoundary } from "./ErrorBoundary";
 import { destination, isMisleading, safeAddress } from "./links";
@@ -50,7 +51,7 @@ function Outward({ url, children }: { url: URL; children: ReactNode }) {
   );
 }
 
-const HighlightedCode = lazy(() => import("./HighlightedCode"));
+const HighlightedCode = lazy(retrying(() => import("./HighlightedCode")));
 /** Longer code is not coloured: that could block the page. */
 const MAX_COLOURED = 20_000;
 

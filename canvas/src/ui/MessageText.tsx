@@ -3,9 +3,10 @@
 import { lazy, memo, Suspense } from "react";
 import { withoutTerminalCodes } from "../core/text/terminal";
 import { ErrorBoundary } from "./ErrorBoundary";
+import { retrying } from "./lazyPart";
 import css from "./MessageText.module.css";
 
-const Markdown = lazy(() => import("./Markdown"));
+const Markdown = lazy(retrying(() => import("./Markdown")));
 
 export const MessageText = memo(function MessageText({ text }: { text: string }) {
   const words = withoutTerminalCodes(text);

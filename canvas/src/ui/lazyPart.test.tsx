@@ -1,7 +1,7 @@
 import { act, render, screen } from "@testing-library/react";
 import { Suspense } from "react";
-import { expect, test } from "vitest";
-import { lazyPart, preloadParts } from "./lazyPart";
+import { expect, test, vi } from "vitest";
+import { lazyPart, preloadParts, retrying } from "./lazyPart";
 
 const Text = ({ words }: { words: string }) => <p>{words}</p>;
 
@@ -59,4 +59,49 @@ test("the parts of a part are loaded beforehand too", async () => {
   });
   await preloadParts();
   expect(loads).toBe(1);
+});
+
+test("a part that is needed while the server is away is waited for, and the page stays", async () => {
+  vi.useFakeTimers();
+  let isAway = true;
+  const Part = lazyPart(async () => {
+    if (isAway) throw new TypeError("Failed to fetch dynamically imported module");
+    return Text;
+  });
+  await act(async () => void show(Part));
+  expect(screen.getByText("wait")).toBeTruthy();
+  isAway = false;
+  await act(async () => vi.advanceTimersByTimeAsync(500));
+  expect(screen.getByText("here")).toBeTruthy();
+  vi.useRealTimers();
+});
+
+test("nothing is tried while the browser is offline, and again as soon as it is back", async () => {
+  const online = vi.spyOn(navigator, "onLine", "get").mockReturnValue(false);
+  let tries = 0;
+  const loading = retrying(async () => {
+    tries += 1;
+    if (!navigator.onLine) throw new TypeError("Failed to fetch dynamically imported module");
+    return "loaded";
+  })();
+  await vi.waitFor(() => expect(tries).toBe(1));
+  online.mockReturnValue(true);
+  dispatchEvent(new Event("online"));
+  expect(await loading).toBe("loaded");
+  expect(tries).toBe(2);
+  online.mockRestore();
+});
+
+test("a part that is gone for good is an error after the last attempt", async () => {
+  vi.useFakeTimers();
+  let tries = 0;
+  const loading = retrying(() => {
+    tries += 1;
+    return Promise.reject(new Error("404"));
+  })();
+  const seen = expect(loading).rejects.toThrow("404");
+  await vi.runAllTimersAsync();
+  await seen;
+  expect(tries).toBe(9);
+  vi.useRealTimers();
 });

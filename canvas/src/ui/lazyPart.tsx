@@ -4,6 +4,30 @@
 import { lazy, useState, type ComponentType } from "react";
 
 const parts: (() => Promise<unknown>)[] = [];
+/** Pauses between attempts to load a part that is needed, in milliseconds: about two minutes, as long as a server restarts. */
+const RETRY_PAUSES_MS = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000];
+
+/** Load again after a failure, since the connection may be away. Throws the error of the last attempt. */
+export function retrying<T>(load: () => Promise<T>): () => Promise<T> {
+  return async () => {
+    for (const pause of RETRY_PAUSES_MS) {
+      try {
+        return await load();
+      } catch {
+        await connectionOr(pause);
+      }
+    }
+    return load();
+  };
+}
+
+/** Wait for the browser's connection, or this long if it says that it has one. */
+function connectionOr(pause: number): Promise<void> {
+  return new Promise((done) => {
+    if (navigator.onLine) setTimeout(done, pause);
+    else addEventListener("online", () => done(), { once: true });
+  });
+}
 
 /** A component that is loaded when it is needed, or by `preload`. */
 type LazyPart<Props> = ComponentType<Props> & { preload: () => Promise<unknown> };
@@ -12,7 +36,7 @@ type LazyPart<Props> = ComponentType<Props> & { preload: () => Promise<unknown> 
 export function lazyPart<Props extends object>(load: () => Promise<ComponentType<Props>>): LazyPart<Props> {
   let loaded: ComponentType<Props> | null = null;
   const take = async (): Promise<ComponentType<Props>> => (loaded ??= await load());
-  const Waiting = lazy(async () => ({ default: await take() })) as unknown as ComponentType<Props>;
+  const Waiting = lazy(async () => ({ default: await retrying(take)() })) as unknown as ComponentType<Props>;
   parts.push(take);
   function Later(props: Props) {
     const [Part] = useState<ComponentType<Props>>(() => loaded ?? Waiting);

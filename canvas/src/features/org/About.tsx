@@ -3,6 +3,7 @@
 import { lazy, Suspense, type ReactNode } from "react";
 import { useData, useSession } from "../../core/app";
 import { CopyButton } from "../../ui/CopyButton";
+import { retrying } from "../../ui/lazyPart";
 import { Link } from "../../ui/Link";
 import { useNow } from "../../ui/useNow";
 import { Time } from "../../ui/Time";
@@ -18,7 +19,7 @@ import { AgentActions } from "./AgentActions";
 import { ConnectedApps } from "../apps/ConnectedApps";
 import { Fact, Section } from "./Section";
 
-const WorkspaceInstructions = lazy(() => import("../instructions/WorkspaceInstructions"));
+const WorkspaceInstructions = lazy(retrying(() => import("../instructions/WorkspaceInstructions")));
 
 export function About({ workspace }: { workspace: Workspace }) {
   const { canSend } = useSession();

@@ -6,7 +6,7 @@ import { announce, Announcer } from "../../ui/Announcer";
 import { Button } from "../../ui/Button";
 import { useSingleKeys } from "../../ui/keyboard";
 import { ErrorBoundary } from "../../ui/ErrorBoundary";
-import { lazyPart, preloadParts } from "../../ui/lazyPart";
+import { lazyPart, preloadParts, retrying } from "../../ui/lazyPart";
 import { Notice } from "../../ui/Notice";
 import { ORG, type Place } from "../../core/router";
 import { countText } from "../../core/text/strings";
@@ -41,7 +41,7 @@ const ActivityView = lazyPart(() => import("../activity/ActivityView").then((fou
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
-const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
+const InstructionsView = lazy(retrying(() => import("../instructions/InstructionsView")));
 
 /** Delay after the first render before the other views are preloaded. */
 const PRELOAD_AFTER_MS = 1_000;
@@ -99,15 +99,25 @@ export function Shell() {
           </Suspense>
         </ErrorBoundary>
       )}
-      <Suspense>
-        {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
-        {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
-      </Suspense>
-      {state !== null && (
+      <ErrorBoundary key={layer} fallback={null}>
         <Suspense>
-          <IssuedTokenDialog />
-          <Notifier />
+          {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
+          {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
         </Suspense>
+      </ErrorBoundary>
+      {state !== null && (
+        <ErrorBoundary fallback={null}>
+          <Suspense>
+            <IssuedTokenDialog />
+          </Suspense>
+        </ErrorBoundary>
+      )}
+      {state !== null && (
+        <ErrorBoundary fallback={null}>
+          <Suspense>
+            <Notifier />
+          </Suspense>
+        </ErrorBoundary>
       )}
       <Announcer />
     </div>
