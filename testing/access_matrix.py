@@ -291,6 +291,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/untaken"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/questions"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", "/workspaces/{id}/usage"): Rule(EVERYBODY, "own", OPERATOR, "path", {"key": "turn-1"}),
     ("GET", "/workspaces/{id}/webhooks"): Rule(PEOPLE, "own", OPERATOR, "path"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/dead-letters/{activity_id}/requeue"): Rule(

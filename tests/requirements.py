@@ -308,6 +308,8 @@ NOW = {
     "A3": "Every refusal and every event stands in its table and in docs/.",
     "A4": "Two commands set everything up.",
     "X1": "Real hosts (Claude Code, Codex, Gemini CLI) read a waiting message and answer it through our tools.",
+    "US1": "What a turn used counts once, on the day of the turn, however often and late it is reported.",
+    "US2": "A turn counts for the request and the delegation that it worked on, and for its own workspace only.",
     "A2A1": "Each workspace has a card in both lines: public once published, extended with a credential, signed.",
     "A2A2": "Version, content type, envelope, extensions and errors of A2A are those of its line.",
     "A2A3": "A2A tasks are views of delegations and messages: ids, states, history, results; for their senders.",

@@ -26,6 +26,7 @@ RELEASED = {
     12: _FOLDER / "schema_12.sql",
     13: _FOLDER / "schema_13.sql",
     14: _FOLDER / "schema_14.sql",
+    15: _FOLDER / "schema_15.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

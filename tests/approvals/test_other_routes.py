@@ -341,6 +341,7 @@ NO_TOOL = {
     "POST /workspaces/{id}/approvals/{approval_id}/use": _ASKS,
     "DELETE /workspaces/{id}/memories/{memory_id}": "it keeps nothing; no tool does it",
     "POST /workspaces/{id}/memory": _OWN,
+    "POST /workspaces/{id}/usage": "it is about what has happened already; no tool does it",
     "DELETE /workspaces/{id}/memory/{key}": _OWN,
     "PUT /workspaces/{id}/shared-context": "files of its own, for its children to look at; no tool does it",
     "PUT /workspaces/{id}/prompt": "it tells people what its prompt is; no tool does it",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 NOUNS = (
     *("search", "delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org"),
-    *("instructions", "access", "runners", "a2a_agents", "webhooks"),
+    *("instructions", "access", "runners", "a2a_agents", "webhooks", "usage"),
 )
 
 # Files beside the packages that are not code.
@@ -79,7 +79,7 @@ TABLE = (
     ),
     Row("delegations", ("delegations", "messages", "org", *BASE)),
     Row("approvals", ("approvals", "messages", "org", *BASE)),
-    Row("threads", ("threads", "messages", "org", *BASE)),
+    Row("threads", ("threads", "messages", "usage", "org", *BASE)),
     Row("live_turns", ("live_turns", "org.{model,reader}", *BASE)),
     Row("messages", ("messages", "instructions", "a2a_agents", "org", "access.model", *BASE)),
     Row("a2a_agents", ("a2a_agents", "org", *BASE)),
@@ -90,6 +90,7 @@ TABLE = (
     Row("org", ("org", "access", *BASE)),
     Row("instructions", ("instructions", *BASE)),
     Row("access", ("access", *BASE)),
+    Row("usage", ("usage", *BASE)),
     Row("agent", ("agent", "client", "tools", "wire", "common")),
     Row("demo", ("demo", "client", "tools", "wire", "common")),
     # agent: the identity of an agent and the texts of its errors are read in one place.

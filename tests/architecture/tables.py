@@ -74,6 +74,9 @@ TABLES: dict[str, str] = {
     "thread_engines": "threads",
     "live_turns": "live_turns",
     "task_webhooks": "webhooks",
+    "usage_records": "usage",
+    "usage_days": "usage",
+    "usage_prices": "usage",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).

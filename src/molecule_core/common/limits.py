@@ -321,6 +321,9 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count, Meta(description="workspaces in the list of those with unread mail, the longest waiting")
     ] = 100
     retention_days: Annotated[int, Meta(ge=0, description="days that old and handled rows are kept; 0: for ever")] = 7
+    usage_record_days: Annotated[
+        int, Meta(ge=0, description="days that the usage of single turns is kept, sums by day stay; 0: for ever")
+    ] = 90
     retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
     prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600
     unread_count: Annotated[Count, Meta(description="highest number of unread messages counted in one chat")] = 100

@@ -356,3 +356,11 @@ ORDER BY settled_at, org_id, delegation_id LIMIT :count;
 -- name: forget_delegation_history
 -- delete an analytics row
 DELETE FROM delegation_history WHERE org_id = :org_id AND delegation_id = :delegation_id;
+
+-- name: origin_of_message
+-- the chain and the delegation of a message in the log of a workspace: an answer continues the delegation that asked
+SELECT coalesce(a.root_id, a.id), coalesce(
+    (SELECT d.id FROM delegations d WHERE d.org_id = a.org_id AND d.id = a.id),
+    (SELECT r.parent_id FROM delegations r WHERE r.result_id = a.id AND r.org_id = a.org_id LIMIT 1)
+)
+FROM activities a WHERE a.id = :id AND a.workspace_id = :workspace_id;

@@ -24,7 +24,7 @@ from molecule_core.delegations.model import (
 )
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
+from molecule_core.store.database import ReadQuery, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.schemas.delegations import (
@@ -376,6 +376,13 @@ class DelegationReader:
     def _workspace_name(self, workspace_id: str) -> str:
         workspace = self._org.workspace(workspace_id)
         return "" if workspace is None else workspace.name
+
+
+def origin_query(workspace_id: str, activity_id: str) -> ReadQuery:
+    """Return the query of what a message of a workspace belongs to: the first message of its chain, and a delegation.
+
+    The delegation that it began, or that which its answer continues; None if there is neither."""
+    return ReadQuery("origin_of_message", {"workspace_id": workspace_id, "id": activity_id})
 
 
 def timeline_item(entry: TimelineRow) -> DelegationTimelineEntry:

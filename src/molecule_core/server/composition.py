@@ -72,6 +72,7 @@ from molecule_core.api.system import StoreReadiness, SystemRoutes
 from molecule_core.api.threads.collaboration import CollaborationRoutes
 from molecule_core.api.threads.engines import EngineRoutes
 from molecule_core.api.threads.threads import ThreadRoutes
+from molecule_core.api.usage import UsageRoutes
 from molecule_core.api.webhooks import WebhookRoutes
 from molecule_core.approvals.model import APPROVAL
 from molecule_core.common.clock import Clock
@@ -122,11 +123,13 @@ from molecule_core.server.services import (
     build_runners,
     build_search,
     build_threads,
+    build_usage,
     build_webhooks,
 )
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
+from molecule_core.usage.retention import UsageRetention
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.event_log import EventLogReader
@@ -209,6 +212,7 @@ class Server:
         self.memory = build_memory(runtime, org)
         self.search = build_search(runtime, org)
         self.prompts = build_prompts(runtime, org)
+        self.usage = build_usage(runtime)
         self.runners = build_runners(runtime, org, self.access)
         self._a2a_readers = build_task_readers(runtime, self.messages, self.delegations, self.approvals)
         self.webhooks = build_webhooks(runtime, org, self.access, self._a2a_readers, self._fetcher)
@@ -296,6 +300,7 @@ class Server:
             RunnerRetention(store),
             A2ATaskRetention(store),
             WebhookRetention(store),
+            UsageRetention(store, clock=clock, limits=limits),
             # Last: what the others have deleted is not searched any more.
             SearchRetention(store),
         )
@@ -496,6 +501,7 @@ class Server:
             memory.writer, memory.reader, memory.key_writer, memory.key_reader, org, limits=limits
         ).routes()
         yield from SearchRoutes(self.search.reader, org, limits=limits).routes()
+        yield from UsageRoutes(self.usage.writer).routes()
         yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
         yield from ThreadRoutes(
             threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits

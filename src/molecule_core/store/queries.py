@@ -41,6 +41,7 @@ PACKAGES_WITH_QUERIES = (
     "runners",
     "a2a_agents",
     "webhooks",
+    "usage",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
