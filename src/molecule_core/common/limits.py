@@ -339,6 +339,9 @@ class Limits(Struct, frozen=True, kw_only=True):
         ),
     ] = 5
     push_seconds: Annotated[Count, Meta(description="time that an agent has to respond to a push")] = 300
+    push_stop_seconds: Annotated[
+        Count, Meta(description="that running pushes may delay the end of a server; then they are made again")
+    ] = 5
     push_concurrency: Annotated[Count, Meta(description="concurrent pushes")] = 64
     push_answer_bytes: Annotated[Count, Meta(description="an agent's response to a push")] = 10 << 20
     a2a_card_seconds: Annotated[

@@ -69,6 +69,7 @@ class A2ATaskFollower:
         self._jitter = jitter
         self._kept: dict[str, A2AEvents] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     @property
     def following_count(self) -> int:
@@ -77,6 +78,9 @@ class A2ATaskFollower:
 
     def adopt_stream(self, key: str, events: A2AEvents) -> None:
         """Hold the stream that a message was sent with until the task is claimed."""
+        if self._is_closed:
+            events.close()
+            return
         self._drop_kept(key)
         self._kept[key] = events
 
@@ -103,6 +107,7 @@ class A2ATaskFollower:
 
     async def close(self) -> None:
         """Release the tasks that this process looks at."""
+        self._is_closed = True
         for each in self._following.values():
             each.cancel()
         await asyncio.gather(*self._following.values(), return_exceptions=True)

@@ -92,14 +92,22 @@ class PushDispatcher:
         return health.open_until if health is not None and health.open_until > self._clock.now() else None
 
     async def run(self, *, exclusive: bool) -> None:
-        """Run until the wake-ups close, then release the running pushes.
+        """Run until the wake-ups close, then release the pushes that do not end in `push_stop_seconds`.
 
         `exclusive`: no other process pushes for this store, so leases on pushes are left over from a dead process."""
         if exclusive:
             await self._release_stale_leases()
         while not self._wakeups.closing:
             await self._wakeups.wait_until(PUSHES_KEY, self._dispatch_due, _POLL_SECONDS)
+        await self._finish_pushes()
+
+    async def _finish_pushes(self) -> None:
+        """Wait for the running pushes: an agent whose response is not read gets the message again.
+
+        They are released after `push_stop_seconds`; the work of an agent may take minutes."""
         in_flight = list(self._in_flight)
+        if in_flight:  # in real time, as requests in progress
+            await asyncio.wait(in_flight, timeout=self._limits.push_stop_seconds)
         for task in in_flight:
             task.cancel()
         await asyncio.gather(*in_flight, return_exceptions=True)
