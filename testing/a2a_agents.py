@@ -67,6 +67,7 @@ class StubAgent:
         binding: str = "JSONRPC",
         streaming: bool = False,
         tenant: str = "",
+        push: bool = False,
         script: Script = working,
     ) -> None:
         self.host = host
@@ -74,6 +75,8 @@ class StubAgent:
         self.binding = binding
         self.streaming = streaming
         self.tenant = tenant
+        self.push = push
+        self.push_configs: list[dict[str, Any]] = []
         self.script = script
         self.name = "Stub"
         self.more: dict[str, Any] = {}
@@ -103,7 +106,7 @@ class StubAgent:
             "name": self.name,
             "description": "A stub.",
             "version": "1",
-            "capabilities": {"streaming": self.streaming},
+            "capabilities": {"streaming": self.streaming, **({"pushNotifications": True} if self.push else {})},
             "defaultInputModes": ["text"],
             "defaultOutputModes": ["text"],
             "skills": [],
@@ -194,6 +197,7 @@ class StubAgent:
         if operation in ("SendMessage", "SendStreamingMessage"):
             if operation in _STREAMS and not self.streaming:
                 raise RpcError(-32004, "streaming is not supported")
+            self._check_push(params.get("configuration", {}))
             task = self._accept(params["message"])
         elif operation == "ListTasks":
             found = [each for each in self.tasks.values() if each["contextId"] == params["contextId"]]
@@ -250,6 +254,19 @@ class StubAgent:
         if task_id not in self.tasks:
             raise RpcError(-32001, "the task was not found")
         return self.tasks[task_id]
+
+    def _check_push(self, configuration: dict[str, Any]) -> None:
+        """Keep where to notify, in the shape of this line."""
+        member = "taskPushNotificationConfig" if self.line == V1 else "pushNotificationConfig"
+        if configuration.keys() - {"returnImmediately" if self.line == V1 else "blocking", member}:
+            raise RpcError(-32602, f"unknown members of the configuration: {list(configuration)}")
+        if (config := configuration.get(member)) is None:
+            return
+        if not self.push:
+            raise RpcError(-32003, "push notifications are not supported")
+        if ("schemes" in config["authentication"]) != (self.line == V0_3):
+            raise RpcError(-32602, "the authentication is not of this version")
+        self.push_configs.append(config)
 
     def _accept(self, message: dict[str, Any]) -> dict[str, Any]:
         self._check_shape(message)

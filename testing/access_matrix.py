@@ -124,6 +124,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/workspaces/{id}/external/rotate"): Rule(PEOPLE, "own", OPERATOR, "path", {"grace_seconds": 3600}),
     ("POST", "/workspaces/{id}/push-secret/rotate"): Rule(PEOPLE, "own", OPERATOR, "path", {"grace_seconds": 0}),
     ("GET", "/workspaces/{id}/external/connection"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/a2a/push/{workspace_id}/{activity_id}"): Rule(set(), behind=NOT_THERE),
     ("GET", "/workspaces/{id}/a2a-agent"): Rule(PEOPLE, "own", VIEWER, "path", None, NOT_THERE),
     ("GET", "/hosts"): Rule(PEOPLE),
     ("GET", "/workspaces/{id}/connect"): Rule(PEOPLE, "own", OPERATOR, "path"),

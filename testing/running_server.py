@@ -98,13 +98,15 @@ async def running(
     tracing: Tracing | None = None,
     mcp_additions: TestExtensions | None = None,
     has_public_url: bool = False,
+    on_port: int = 0,
     **more: Any,
 ) -> AsyncIterator[Running]:
     """A server on an engine, until the block ends. Servers of one database need a `seed` each.
 
-    `has_public_url`: its own address is the configured one, as OAuth needs it."""
+    `on_port`: 0 for a free one. `has_public_url`: its own address is the configured one, as OAuth needs it."""
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", on_port))
         port = listener.getsockname()[1]
         more.setdefault("push_instructions_enabled", False)  # tests of instructions ask for them
         if has_public_url:

@@ -27,6 +27,7 @@ RELEASED = {
     13: _FOLDER / "schema_13.sql",
     14: _FOLDER / "schema_14.sql",
     15: _FOLDER / "schema_15.sql",
+    16: _FOLDER / "schema_16.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

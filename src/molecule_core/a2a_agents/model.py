@@ -23,6 +23,14 @@ class A2ACredentialKind(StrEnum):
     OAUTH2 = "oauth2"
 
 
+class TaskUpdates(StrEnum):
+    """How the server learns of changes of the tasks of an A2A agent."""
+
+    STREAM = "stream"
+    PUSH = "push"
+    POLL = "poll"
+
+
 class A2ACredential(Struct, frozen=True, kw_only=True):
     """A credential for an A2A agent, stored as it is because the server presents it. Its text form hides the secret.
 
@@ -47,7 +55,8 @@ class A2ACredential(Struct, frozen=True, kw_only=True):
 class A2AAgent(Struct, frozen=True):
     """The A2A agent of a workspace, in column order. `card` and `credential` are JSON text.
 
-    `checked_at`: when the card was last fetched, or 0. `error`: why the last check failed."""
+    `checked_at`: when the card was last fetched, or 0. `error`: why the last check failed. `notification_key`: derives
+    the tokens of push notifications; empty until the card is checked."""
 
     workspace_id: str
     org_id: str
@@ -57,6 +66,7 @@ class A2AAgent(Struct, frozen=True):
     credential: str | None
     checked_at: int
     error: str | None
+    notification_key: str
 
     def __repr__(self) -> str:
         return f"A2AAgent({self.workspace_id})"
@@ -83,7 +93,8 @@ class RemoteTask(Struct, frozen=True):
 
     `conversation`: our context of the message. `state`: of the task, as A2A 0.3 spells it; `continued` if a later
     message continues it. `claim`: numbers the followers of the task. `asked`: identifies its last question.
-    `due`: when it is looked at next (microseconds), or 0."""
+    `due`: when it is looked at next (microseconds), or 0. `notified`: how often its agent has notified us of a change.
+    `leased_until`: how long its follower has it (microseconds), or 0."""
 
     workspace_id: str
     activity_id: str
@@ -102,6 +113,8 @@ class RemoteTask(Struct, frozen=True):
     due: int
     created_at: int
     updated_at: int
+    notified: int = 0
+    leased_until: int = 0
 
     @property
     def key(self) -> str:

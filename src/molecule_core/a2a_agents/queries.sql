@@ -2,20 +2,21 @@
 
 -- name: a2a_agent
 -- the A2A agent of a workspace
-SELECT workspace_id, org_id, card_url, etag, card, credential, checked_at, error
+SELECT workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key
 FROM a2a_agents WHERE workspace_id = :workspace_id;
 
 -- name: save_a2a_agent
--- store the A2A agent of a workspace
-INSERT INTO a2a_agents (workspace_id, org_id, card_url, etag, card, credential, checked_at, error)
-VALUES (:workspace_id, :org_id, :card_url, :etag, :card, :credential, :checked_at, :error)
+-- store the A2A agent of a workspace; its notification key stays, so that open tasks go on notifying
+INSERT INTO a2a_agents (workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key)
+VALUES (:workspace_id, :org_id, :card_url, :etag, :card, :credential, :checked_at, :error, :notification_key)
 ON CONFLICT (workspace_id) DO UPDATE SET
     card_url = excluded.card_url, etag = excluded.etag, card = excluded.card, credential = excluded.credential,
     checked_at = excluded.checked_at, error = excluded.error;
 
 -- name: save_a2a_check
 -- store the result of a check of a card, unless its address has changed meanwhile
-UPDATE a2a_agents SET etag = :etag, card = :card, checked_at = :checked_at, error = :error
+UPDATE a2a_agents SET etag = :etag, card = :card, checked_at = :checked_at, error = :error,
+    notification_key = :notification_key
 WHERE workspace_id = :workspace_id AND card_url = :card_url;
 
 -- name: forget_a2a_agent
@@ -25,26 +26,26 @@ DELETE FROM a2a_agents WHERE workspace_id = :workspace_id;
 -- name: a2a_task
 -- the task that carries a message
 SELECT workspace_id, activity_id, org_id, seq, source_id, kind, conversation, task_id, context_id, state, claim, polls,
-    failures, asked, due, created_at, updated_at
+    failures, asked, due, created_at, updated_at, notified, leased_until
 FROM a2a_tasks WHERE workspace_id = :workspace_id AND activity_id = :activity_id;
 
 -- name: a2a_tasks_of_conversation
 -- the last tasks of a conversation, the newest first
 SELECT workspace_id, activity_id, org_id, seq, source_id, kind, conversation, task_id, context_id, state, claim, polls,
-    failures, asked, due, created_at, updated_at
+    failures, asked, due, created_at, updated_at, notified, leased_until
 FROM a2a_tasks WHERE workspace_id = :workspace_id AND conversation = :conversation
 ORDER BY created_at DESC, activity_id DESC LIMIT :count;
 
 -- name: save_a2a_task
 -- store a task
 INSERT INTO a2a_tasks (workspace_id, activity_id, org_id, seq, source_id, kind, conversation, task_id, context_id,
-    state, claim, polls, failures, asked, due, created_at, updated_at)
+    state, claim, polls, failures, asked, due, created_at, updated_at, notified, leased_until)
 VALUES (:workspace_id, :activity_id, :org_id, :seq, :source_id, :kind, :conversation, :task_id, :context_id,
-    :state, :claim, :polls, :failures, :asked, :due, :created_at, :updated_at)
+    :state, :claim, :polls, :failures, :asked, :due, :created_at, :updated_at, :notified, :leased_until)
 ON CONFLICT (workspace_id, activity_id) DO UPDATE SET
     task_id = excluded.task_id, context_id = excluded.context_id, state = excluded.state, claim = excluded.claim,
     polls = excluded.polls, failures = excluded.failures, asked = excluded.asked, due = excluded.due,
-    updated_at = excluded.updated_at;
+    updated_at = excluded.updated_at, notified = excluded.notified, leased_until = excluded.leased_until;
 
 -- name: open_a2a_tasks
 -- the tasks that are followed

@@ -1,8 +1,19 @@
-"""Decisions about A2A agents of others: where a credential may go, how often a task is polled. Pure functions."""
+"""Decisions about A2A agents of others: where a credential may go, when a task is looked at. Pure functions."""
 
+import hashlib
+import hmac
 from typing import Any
 
-from molecule_core.a2a_agents.model import A2ACredential, A2ACredentialKind
+from msgspec.structs import replace
+
+from molecule_core.a2a_agents.model import (
+    A2AAgent,
+    A2ACredential,
+    A2ACredentialKind,
+    RemoteTask,
+    TaskUpdates,
+)
+from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import InvalidField, UnsafeUrl
 from molecule_core.common.limits import Limits
 from molecule_core.common.net.parsed_url import parse_url
@@ -10,6 +21,8 @@ from molecule_core.wire.protocols.a2a_card import AgentCard, ApiKeyPlace
 
 _LOCATIONS = {"header": "", "cookie": "="}
 _MAX_DOUBLINGS = 10
+# 1 s: an agent that notifies of every word is asked for the task at most so often.
+_MIN_LOOK_SECONDS = 1
 
 
 def origin_of(url: str, limits: Limits) -> str:
@@ -73,6 +86,53 @@ def check_origin(credential: A2ACredential, url: str, limits: Limits) -> None:
         )
 
 
-def poll_delay(polls: int, limits: Limits) -> int:
-    """Return the seconds until the next poll of a task: 1, 2, 4 and so on, at most `limits.a2a_poll_seconds`."""
+def poll_delay(task: RemoteTask, polls: int, limits: Limits) -> int:
+    """Return the seconds until the next poll of a task: 1, 2, 4 and so on, at most `limits.a2a_poll_seconds`.
+
+    A task whose agent has notified us is polled rarely: the next change comes by itself, and a poll only finds what was
+    lost on the way."""
+    if task.notified:
+        return limits.a2a_notified_poll_seconds
     return min(1 << min(polls, _MAX_DOUBLINGS), limits.a2a_poll_seconds)
+
+
+# -- push notifications ------------------------------------------------------------------------------------------------
+
+
+def updates_of(card: AgentCard, public_url: str) -> TaskUpdates:
+    """Return how the server learns of changes of an agent's tasks. Notifications need an address of ours."""
+    if card.streaming:
+        return TaskUpdates.STREAM
+    return TaskUpdates.PUSH if card.push_notifications and public_url else TaskUpdates.POLL
+
+
+def notification_token(agent: A2AAgent, activity_id: str) -> str:
+    """Return the token that an agent sends with notifications of the task of a message.
+
+    It is derived, not stored: a message that is sent again after a kill of the server has the same one."""
+    text = f"a2a notification\0{agent.workspace_id}\0{activity_id}"
+    return hmac.new(agent.notification_key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def is_notification_token(agent: A2AAgent, activity_id: str, given: str) -> bool:
+    """Return whether a notification has the token of a task, without a hint by the time that it takes."""
+    if not agent.notification_key:
+        return False
+    expected = notification_token(agent, activity_id)
+    return hmac.compare_digest(expected.encode(), given.encode())  # control: notification-token
+
+
+def with_notification(task: RemoteTask, now: int) -> RemoteTask:
+    """Return an open task after a notification: looked at now, unless a follower has it, which then looks again."""
+    noted = replace(task, notified=task.notified + 1)
+    if task.leased_until > now:
+        return noted
+    return replace(noted, due=min(task.due, max(now, task.updated_at + _MIN_LOOK_SECONDS * SECOND)))
+
+
+def after_look(known: RemoteTask, shown: RemoteTask, now: int) -> RemoteTask:
+    """Return a task as its follower leaves it. `known`: as it is stored, with notifications since it was claimed."""
+    left = replace(shown, notified=known.notified, leased_until=0)
+    if known.notified == shown.notified or not shown.due:
+        return left
+    return replace(left, due=min(shown.due, now + _MIN_LOOK_SECONDS * SECOND))

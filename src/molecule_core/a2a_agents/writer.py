@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from molecule_core.a2a_agents import rules
 from molecule_core.a2a_agents.client import A2AClient
 from molecule_core.a2a_agents.model import (
     A2A_CARD_TIMER,
@@ -15,12 +17,15 @@ from molecule_core.a2a_agents.model import (
     A2ACredential,
     FetchedCard,
     RemoteTask,
+    TaskUpdates,
     encode_card,
     encode_credential,
     same_card,
 )
+from molecule_core.a2a_agents.reader import A2AAgentReader
 from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import FetchFailed, InvalidField, MoleculeError
+from molecule_core.common.errors import FetchFailed, InvalidField, MoleculeError, NotFound
+from molecule_core.common.ids import Randomness
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.org.model import Heartbeat, Workspace, WorkspacesRemoved
@@ -37,11 +42,14 @@ from molecule_core.store.database import (
     write_only,
 )
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.protocols.a2a_call import PushTarget
 
 _log = logging.getLogger("molecule.a2a")
 # Cards that are fetched at once.
 _CONCURRENT_CHECKS = 16
 _MAX_ERROR_LENGTH = 500
+_KEY_BYTES = 32
+NOTIFICATION_PATH = "/a2a/push/{workspace_id}/{activity_id}"
 
 
 class PreparedAgent(NamedTuple):
@@ -56,13 +64,22 @@ class A2AAgentWriter:
     """Stores the A2A agents of workspaces, and checks their cards, which are their heartbeats."""
 
     def __init__(
-        self, store: Store, org: OrgReader, org_writer: OrgWriter, client: A2AClient, *, clock: Clock, limits: Limits
+        self,
+        store: Store,
+        org: OrgReader,
+        org_writer: OrgWriter,
+        client: A2AClient,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._org = org
         self._org_writer = org_writer
         self._client = client
         self._clock = clock
+        self._randomness = randomness
         self._limits = limits
         self._slots = asyncio.Semaphore(_CONCURRENT_CHECKS)
         self._checks: set[asyncio.Task[None]] = set()
@@ -96,6 +113,7 @@ class A2AAgentWriter:
                 credential=encode_credential(prepared.credential),
                 checked_at=0,
                 error=None,
+                notification_key=self._new_notification_key(),
             )
             # The first check stores the card in the workspace and makes it online.
             writes: list[Statement] = [
@@ -105,6 +123,9 @@ class A2AAgentWriter:
             return WriteSet(None, writes, notify=(TIMERS_KEY,))
 
         return write_agent
+
+    def _new_notification_key(self) -> str:
+        return self._randomness.secret(_KEY_BYTES).hex()
 
     # -- checks of cards -----------------------------------------------------------------------------------------------
 
@@ -132,7 +153,8 @@ class A2AAgentWriter:
     async def _check(self, workspace: Workspace, agent: A2AAgent) -> None:
         """Fetch a card: what has changed is stored, and an agent that shows its card is alive."""
         async with self._slots:
-            checked = replace(agent, checked_at=self._clock.now(), error=None)
+            key = agent.notification_key or self._new_notification_key()
+            checked = replace(agent, checked_at=self._clock.now(), error=None, notification_key=key)
             try:
                 fetched = await self._client.fetch_card(agent.card_url, agent.etag)
                 if fetched is not None:
@@ -142,11 +164,7 @@ class A2AAgentWriter:
             except MoleculeError as error:
                 reason = error.details.get("reason") or error.text
                 checked = replace(checked, error=truncate_line(str(reason), _MAX_ERROR_LENGTH), etag=None)
-            if (checked.etag, checked.card, checked.error) != (
-                agent.etag,
-                agent.card,
-                agent.error,
-            ) or not agent.checked_at:
+            if not agent.checked_at or replace(checked, checked_at=agent.checked_at) != agent:
                 await self._store.run(
                     _workspace_command(workspace.org_id, workspace.id, [("save_a2a_check", _check_row(checked))])
                 )
@@ -160,7 +178,7 @@ class A2AAgentWriter:
 
 
 def _check_row(agent: A2AAgent) -> dict[str, Any]:
-    names = ("workspace_id", "card_url", "etag", "card", "checked_at", "error")
+    names = ("workspace_id", "card_url", "etag", "card", "checked_at", "error", "notification_key")
     return {name: getattr(agent, name) for name in names}
 
 
@@ -187,3 +205,46 @@ def save_task(task: RemoteTask) -> list[Statement]:
     """Return the statements that store a task, and when it is looked at next."""
     timer = set_timer(A2A_TASK_TIMER, task.key, task.due) if task.due else cancel_timer(A2A_TASK_TIMER, task.key)
     return [("save_a2a_task", task), timer]
+
+
+class TaskNotifications:
+    """Addresses for push notifications, and their effect. `public_url`: empty if agents cannot reach the server.
+
+    A notification is a reason to ask for the task, and nothing else: what it says is not read. So a forged or repeated
+    one can cost a request and change nothing."""
+
+    def __init__(self, store: Store, reader: A2AAgentReader, *, clock: Clock, public_url: str) -> None:
+        self._store = store
+        self._reader = reader
+        self._clock = clock
+        self._public_url = public_url
+
+    def updates_of(self, agent: A2AAgent) -> TaskUpdates:
+        """Return how the server learns of changes of an agent's tasks."""
+        return rules.updates_of(agent.parsed_card(), self._public_url)
+
+    def target_for(self, agent: A2AAgent, activity_id: str) -> PushTarget | None:
+        """Return where an agent sends notifications of the task of a message; None if it is polled or streams."""
+        if self.updates_of(agent) is not TaskUpdates.PUSH or not agent.notification_key:
+            return None
+        path = NOTIFICATION_PATH.format(workspace_id=agent.workspace_id, activity_id=activity_id)
+        return PushTarget(self._public_url + path, rules.notification_token(agent, activity_id))
+
+    async def accept(self, workspace_id: str, activity_id: str, tokens: tuple[str, ...]) -> None:
+        """Schedule a look at a task whose agent notifies us; for a task that has ended, nothing.
+
+        `tokens`: all that the request has. Raises NotFound, the same for an unknown task and a wrong token."""
+        agent = await self._reader.agent(workspace_id)
+        if agent is None or not any(rules.is_notification_token(agent, activity_id, each) for each in tokens):
+            raise NotFound(what="task")
+        key = f"{workspace_id}/{activity_id}"
+        decide = partial(self._decide_look, workspace_id, activity_id)
+        await self._store.run(Command(agent.org_id, (("a2a task", key),), decide))
+
+    def _decide_look(self, workspace_id: str, activity_id: str) -> CommandSteps[None]:
+        task = yield from load_task(workspace_id, activity_id)
+        # One that arrives before its task is stored is not needed either: the task is looked at once it is.
+        if task is None or task.due == 0:
+            return WriteSet(None)
+        noted = rules.with_notification(task, self._clock.now())
+        return WriteSet(None, save_task(noted), notify=(TIMERS_KEY,))

@@ -171,6 +171,8 @@ class Application:
             rate_class = request.route.rate_class
             if rate_class is RateClass.FREE:
                 return None
+            if rate_class is RateClass.NOTIFICATION:
+                return self.rate_limiter.charge_request(f"notifications {request.client_address}")
             return (
                 self.rate_limiter.charge_login(request.client_address)
                 if rate_class is RateClass.LOGIN

@@ -14,6 +14,7 @@ class RateClass(enum.Enum):
     REQUEST = "a request"
     SEND = "a request and, of a workspace, a message"
     LOGIN = "a try to log in"
+    NOTIFICATION = "a request of its address: many tasks of one agent may change at once"
     FREE = "nothing: a check of the server's health"
 
 

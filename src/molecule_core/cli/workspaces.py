@@ -19,7 +19,17 @@ _ORG = click.option("--org", help="Name or id of the organisation.  [default: th
 _ANY_ORG = click.option("--org", help="Name or id of the organisation of the workspace.  [default: any]")
 _WORKSPACE = click.argument("workspace", metavar="WORKSPACE")
 _COLUMNS = ("WORKSPACE", "STATUS", "LAST HEARD", "UNREAD", "OVERDUE", "TASK")
-_A2A_MEMBERS = ("card_url", "interface_url", "binding", "version", "streaming", "credential", "checked_at", "error")
+_A2A_MEMBERS = (
+    "card_url",
+    "interface_url",
+    "binding",
+    "version",
+    "streaming",
+    "updates",
+    "credential",
+    "checked_at",
+    "error",
+)
 _TIME_LENGTH = len("2026-11-28T01:30:00")
 
 
@@ -252,6 +262,8 @@ def change_a2a_agent(
         found = await api.get(f"{path}/a2a-agent")
         for name in _A2A_MEMBERS:
             click.echo(f"{name}: {'' if found[name] is None else printable_line(str(found[name]))}")
+        if found["updates"] == "poll" and found["push_offered"]:
+            click.echo("The agent offers push notifications. Set public_url of the server to use them.")
 
     run_with_api(work, flags)
 

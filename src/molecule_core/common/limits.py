@@ -356,6 +356,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     a2a_poll_seconds: Annotated[
         Count, Meta(description="maximum time between two polls of a task of such an agent")
     ] = 30
+    a2a_notified_poll_seconds: Annotated[
+        Count, Meta(description="the same once the agent has sent a push notification of the task")
+    ] = 120
     a2a_streams: Annotated[Count, Meta(description="open streams of such agents; further tasks are polled")] = 256
     a2a_file_bytes: Annotated[
         Count, Meta(description="files that one message carries to such an agent, before their encoding")

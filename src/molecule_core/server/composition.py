@@ -10,6 +10,7 @@ from molecule_core.a2a_agents.retention import A2ATaskRetention
 from molecule_core.access.model import PersonJoined
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.retention import CredentialRetention
+from molecule_core.api.a2a.notifications import NotificationRoutes
 from molecule_core.api.app_server.websocket import AppServerRoutes
 from molecule_core.api.application import Application, InternalRequest
 from molecule_core.api.approvals.approvals import ApprovalRoutes
@@ -396,7 +397,8 @@ class Server:
         templates = TemplateChoices(self.instructions.reader)
         a2a = self.a2a_agents
         yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, a2a.writer, public_url=url).routes()
-        yield from RemoteAgentRoutes(a2a.reader).routes()
+        yield from RemoteAgentRoutes(a2a.reader, a2a.notifications).routes()
+        yield from NotificationRoutes(a2a.notifications).routes()
         yield from WorkspaceTreeRoutes(self.org_writer, org, templates, public_url=url).routes()
         yield from WorkspaceLimitRoutes(self.limit_writer, org).routes()
         yield from TokenRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()

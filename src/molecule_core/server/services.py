@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from molecule_core.a2a_agents.client import A2AClient
 from molecule_core.a2a_agents.reader import A2AAgentReader
-from molecule_core.a2a_agents.writer import A2AAgentWriter
+from molecule_core.a2a_agents.writer import A2AAgentWriter, TaskNotifications
 from molecule_core.access.credential_cache import CredentialCache
 from molecule_core.access.oauth_grants import OAuthGrantReader
 from molecule_core.access.push_secrets import load_push_secrets, read_push_secrets
@@ -188,6 +188,7 @@ class A2AAgentServices(Struct, frozen=True, eq=False):
     writer: A2AAgentWriter
     reader: A2AAgentReader
     client: A2AClient
+    notifications: TaskNotifications
 
 
 def build_a2a_agents(
@@ -197,10 +198,13 @@ def build_a2a_agents(
     clock, limits = runtime.clock, runtime.settings.limits
     extensions = frozenset((DELEGATION_EXTENSION,))
     client = A2AClient(fetcher, clock=clock, limits=limits, known_extensions=extensions)
+    reader = A2AAgentReader(runtime.store)
+    writer = A2AAgentWriter(
+        runtime.store, org, org_writer, client, clock=clock, randomness=runtime.randomness, limits=limits
+    )
+    public_url = runtime.settings.public_url.rstrip("/")
     return A2AAgentServices(
-        A2AAgentWriter(runtime.store, org, org_writer, client, clock=clock, limits=limits),
-        A2AAgentReader(runtime.store),
-        client,
+        writer, reader, client, TaskNotifications(runtime.store, reader, clock=clock, public_url=public_url)
     )
 
 
@@ -245,7 +249,13 @@ def build_delivery(
         jitter=runtime.randomness.bits,
     )
     a2a_delivery = A2ADelivery(
-        a2a_agents.client, a2a_agents.reader, a2a_follower, messages.file_writer, clock=clock, limits=limits
+        a2a_agents.client,
+        a2a_agents.reader,
+        a2a_follower,
+        a2a_agents.notifications,
+        messages.file_writer,
+        clock=clock,
+        limits=limits,
     )
     push_dispatcher = PushDispatcher(push_claims, org, wakeups, fetcher, a2a_delivery, clock=clock, limits=limits)
     status_reader = DeliveryStatusReader(

@@ -995,7 +995,8 @@ CREATE TABLE runner_requests (
 CREATE INDEX runner_requests_by_runner ON runner_requests (runner_id);
 CREATE INDEX runner_requests_by_expiry ON runner_requests (expires_at);
 
--- a2a_agents: the A2A agents of workspaces. credential: readable because the server presents it
+-- a2a_agents: the A2A agents of workspaces. credential: readable because the server presents it. notification_key: derives
+-- the token of each task's push notifications, which the server presents too; empty until the card is checked
 CREATE TABLE a2a_agents (
     workspace_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -1004,10 +1005,12 @@ CREATE TABLE a2a_agents (
     card TEXT NOT NULL,
     credential TEXT,
     checked_at BIGINT NOT NULL,
-    error TEXT
+    error TEXT,
+    notification_key TEXT NOT NULL DEFAULT ''
 );
 
--- a2a_agents: tasks at those agents, each for one message. due: when it is looked at next, or 0
+-- a2a_agents: tasks at those agents, each for one message. due: when it is looked at next, or 0; notified: how often its
+-- agent has notified us; leased_until: how long its follower has it, or 0
 CREATE TABLE a2a_tasks (
     workspace_id TEXT NOT NULL,
     activity_id TEXT NOT NULL,
@@ -1026,6 +1029,8 @@ CREATE TABLE a2a_tasks (
     due BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
+    notified BIGINT NOT NULL DEFAULT 0,
+    leased_until BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (workspace_id, activity_id)
 );
 CREATE INDEX a2a_tasks_by_conversation ON a2a_tasks (workspace_id, conversation, created_at, activity_id);

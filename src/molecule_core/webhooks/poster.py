@@ -10,9 +10,9 @@ from molecule_core.common.net.safe_fetch import Fetcher
 from molecule_core.messages.delivery.push_signature import PushSigner
 from molecule_core.webhooks import rules
 from molecule_core.webhooks.model import TaskChange, Webhook
+from molecule_core.wire.protocols.a2a_push import TOKEN_HEADER
 
 CONTENT_TYPE = "application/a2a+json"
-TOKEN_HEADER = "X-A2A-Notification-Token"
 # 64 KiB: what a receiver responds is not used.
 _MAX_RESPONSE_BYTES = 64 << 10
 

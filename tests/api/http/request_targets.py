@@ -32,6 +32,7 @@ ELSEWHERE |= dict.fromkeys(
     (f"/workspaces/{{id}}/a2a/{each}" for each in A2A_REST),
     "speaks A2A: tests/api/a2a/",
 )
+ELSEWHERE["/a2a/push/{workspace_id}/{activity_id}"] = "reads no body: tests/a2a_agents/test_notifications.py"
 ELSEWHERE["/runner/requests/{request_id}/confirm"] = "takes a claimed request, once: tests/runners/"
 BODYLESS = {
     "/orgs/{org_id}/sample-team",

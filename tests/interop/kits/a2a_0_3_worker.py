@@ -6,12 +6,18 @@ import contextlib
 import sys
 from pathlib import Path
 
+import httpx
 import uvicorn
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.apps import A2AStarletteApplication
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
 from a2a.types import AgentCapabilities, AgentCard, FilePart, FileWithBytes, Part, TextPart
 from a2a.utils import new_task
 
@@ -76,11 +82,17 @@ card = AgentCard(
     description="Works.",
     url=f"http://127.0.0.1:{port}/",
     version="1",
-    capabilities=AgentCapabilities(streaming=mode == "stream"),
+    capabilities=AgentCapabilities(streaming=mode == "stream", push_notifications=mode == "push"),
     default_input_modes=["text"],
     default_output_modes=["text"],
     skills=[],
 )
-handler = DefaultRequestHandler(agent_executor=Worker(), task_store=InMemoryTaskStore())
+configs = InMemoryPushNotificationConfigStore()
+handler = DefaultRequestHandler(
+    agent_executor=Worker(),
+    task_store=InMemoryTaskStore(),
+    push_config_store=configs,
+    push_sender=BasePushNotificationSender(httpx.AsyncClient(), configs),
+)
 app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
 uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")

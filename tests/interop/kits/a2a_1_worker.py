@@ -1,19 +1,25 @@
 """A stock agent of a2a-sdk 1 with tasks: it works slowly, asks, sends files, is cancelled. Arguments: port, log, mode.
 
-Each execution is a line of the log, so that a test sees work that was done twice. Mode: stream or poll."""
+Each execution is a line of the log, so that a test sees work that was done twice. Mode: stream, poll or push."""
 
 import asyncio
 import contextlib
 import sys
 from pathlib import Path
 
+import httpx
 import uvicorn
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, Part, TaskState
 from starlette.applications import Starlette
 
@@ -71,7 +77,7 @@ card = AgentCard(
     name="Worker",
     description="Works.",
     version="1",
-    capabilities=AgentCapabilities(streaming=mode == "stream"),
+    capabilities=AgentCapabilities(streaming=mode == "stream", push_notifications=mode == "push"),
     supported_interfaces=[
         AgentInterface(url=f"http://127.0.0.1:{port}/", protocol_binding="JSONRPC", protocol_version=version)
         for version in ("1.0", "0.3")
@@ -79,6 +85,13 @@ card = AgentCard(
     default_input_modes=["text"],
     default_output_modes=["text"],
 )
-handler = DefaultRequestHandler(agent_executor=Worker(), task_store=InMemoryTaskStore(), agent_card=card)
+configs = InMemoryPushNotificationConfigStore()
+handler = DefaultRequestHandler(
+    agent_executor=Worker(),
+    task_store=InMemoryTaskStore(),
+    agent_card=card,
+    push_config_store=configs,
+    push_sender=BasePushNotificationSender(httpx.AsyncClient(), configs),
+)
 routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True)]
 uvicorn.run(Starlette(routes=routes), host="127.0.0.1", port=port, log_level="warning")

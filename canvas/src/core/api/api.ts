@@ -85,8 +85,12 @@ export interface WorkspaceChange {
 /** How the A2A agent of a workspace is reached. */
 export interface A2AAgent {
   interfaceUrl: string;
-  /** Transport, version, and whether it streams. */
+  /** Transport and version. */
   protocol: string;
+  /** How changes of its tasks arrive: stream, push or poll. */
+  updates: string;
+  /** Whether the agent offers push notifications. */
+  pushOffered: boolean;
   credential: string | null;
   /** Why the last check of its card failed. */
   error: string | null;
@@ -353,10 +357,11 @@ export class Api {
   /** How the A2A agent of a workspace is reached. */
   async a2aAgent(workspaceId: string): Promise<A2AAgent> {
     const found = await this.request("GET", `${workspacePath(workspaceId)}/a2a-agent`);
-    const streams = at(found, "streaming") === true ? ", streaming" : "";
     return {
       interfaceUrl: text(found, "interface_url") ?? "",
-      protocol: `A2A ${text(found, "version") ?? ""} ${text(found, "binding") ?? ""}${streams}`,
+      protocol: `A2A ${text(found, "version") ?? ""} ${text(found, "binding") ?? ""}`,
+      updates: text(found, "updates") ?? "",
+      pushOffered: at(found, "push_offered") === true,
       credential: text(found, "credential"),
       error: text(found, "error"),
     };

@@ -14,6 +14,8 @@ import { Fact, Section } from "./Section";
 
 const CREDENTIALS: Readonly<Record<string, string>> = { bearer: "Bearer token", api_key: "API key", oauth2: "OAuth2 client" };
 
+const UPDATES: Readonly<Record<string, string>> = { stream: "Stream", push: "Push notifications", poll: "Polling" };
+
 export function A2AAgentSection({ workspace, cardUrl }: { workspace: Workspace; cardUrl: string }) {
   const { api, canSend } = useSession();
   const [agent, setAgent] = useState<A2AAgent | null>(null);
@@ -35,10 +37,14 @@ export function A2AAgentSection({ workspace, cardUrl }: { workspace: Workspace; 
         <Fact name="Card">{cardUrl}</Fact>
         {agent !== null && <Fact name="Called at">{agent.interfaceUrl}</Fact>}
         {agent !== null && <Fact name="Protocol">{agent.protocol}</Fact>}
+        {agent !== null && <Fact name="Updates">{UPDATES[agent.updates] ?? agent.updates}</Fact>}
         {agent !== null && (
           <Fact name="Credential">{agent.credential === null ? <span className={css.none}>None</span> : (CREDENTIALS[agent.credential] ?? agent.credential)}</Fact>
         )}
       </dl>
+      {agent?.updates === "poll" && agent.pushOffered && (
+        <p>The agent offers push notifications. They need a public address of the server (public_url).</p>
+      )}
       {agent?.error != null && <p role="alert">The card could not be read: {agent.error}</p>}
       {canSend && <Button onClick={() => setEditing(true)}>Change A2A agent</Button>}
       {editing && <A2AAgentDialog workspace={workspace} cardUrl={cardUrl} onClose={() => setEditing(false)} />}

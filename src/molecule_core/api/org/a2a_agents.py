@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
-from molecule_core.a2a_agents.model import A2AAgent
+from molecule_core.a2a_agents.model import A2AAgent, TaskUpdates
 from molecule_core.a2a_agents.reader import A2AAgentReader
+from molecule_core.a2a_agents.writer import TaskNotifications
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
 from molecule_core.api.routing import PERSON_OR_ADMIN, AccessPolicy, Request, Route, WorkspaceScope, json_response
@@ -14,6 +15,8 @@ from molecule_core.common.errors import NotFound
 class A2AAgentResponse(Struct, frozen=True):
     """The A2A agent of a workspace.
 
+    `updates`: how the server learns of changes of a task: `stream`, `push` or `poll`. `push_offered`: the agent offers
+    push notifications, for which the server needs a public address; they are not used where the agent streams.
     `credential`: the kind of the stored credential, or null. `origins`: the only ones that get it. `accepts`: the kinds
     of credentials that the card describes. `error`: why the last check of the card failed."""
 
@@ -22,6 +25,8 @@ class A2AAgentResponse(Struct, frozen=True):
     binding: str
     version: str
     streaming: bool
+    updates: str
+    push_offered: bool
     credential: str | None
     origins: tuple[str, ...]
     accepts: tuple[str, ...]
@@ -32,8 +37,9 @@ class A2AAgentResponse(Struct, frozen=True):
 class RemoteAgentRoutes:
     """Route of the A2A agent of a workspace."""
 
-    def __init__(self, reader: A2AAgentReader) -> None:
+    def __init__(self, reader: A2AAgentReader, notifications: TaskNotifications) -> None:
         self._reader = reader
+        self._notifications = notifications
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -47,10 +53,10 @@ class RemoteAgentRoutes:
         agent = await self._reader.agent(request.workspace.id)
         if agent is None:
             raise NotFound(what="A2A agent of this workspace")
-        return json_response(_agent_response(agent))
+        return json_response(_agent_response(agent, self._notifications.updates_of(agent)))
 
 
-def _agent_response(agent: A2AAgent) -> A2AAgentResponse:
+def _agent_response(agent: A2AAgent, updates: TaskUpdates) -> A2AAgentResponse:
     card, credential = agent.parsed_card(), agent.parsed_credential()
     return A2AAgentResponse(
         card_url=agent.card_url,
@@ -58,6 +64,8 @@ def _agent_response(agent: A2AAgent) -> A2AAgentResponse:
         binding=card.interface.binding.value,
         version=card.interface.line.value,
         streaming=card.streaming,
+        updates=updates.value,
+        push_offered=card.push_notifications,
         credential=None if credential is None else credential.kind.value,
         origins=() if credential is None else credential.origins,
         accepts=card.schemes,

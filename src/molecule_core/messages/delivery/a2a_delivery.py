@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from molecule_core.a2a_agents.client import A2AClient
 from molecule_core.a2a_agents.model import A2AAgent, RemoteTask
 from molecule_core.a2a_agents.reader import A2AAgentReader
-from molecule_core.a2a_agents.writer import save_task
+from molecule_core.a2a_agents.writer import TaskNotifications, save_task
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import FetchFailed, FilesUnavailable, NotFound, UnsafeUrl
 from molecule_core.common.limits import Limits
@@ -55,6 +55,7 @@ class A2ADelivery:
         client: A2AClient,
         agents: A2AAgentReader,
         follower: A2ATaskFollower,
+        notifications: TaskNotifications,
         files: FileWriter,
         *,
         clock: Clock,
@@ -63,6 +64,9 @@ class A2ADelivery:
         self._client = client
         self._agents = agents
         self._follower = follower
+        self._notifications = notifications
+        # Agents that refused a message with the address for notifications and accepted it without.
+        self._without_push: set[str] = set()
         self._files = files
         self._clock = clock
         self._limits = limits
@@ -158,14 +162,32 @@ class A2ADelivery:
                 result = await self._stream(agent, call, task)
                 if result is not None:
                     return result
-            call = send_call(card.interface, message, push.activity_id, stream=False, extensions=card.extensions)
-            return self._to_result(await self._call(agent, call), task)
+            return await self._send_without_stream(agent, push, message, task)
         except FetchFailed as error:
             is_uncertain = error.details["sent"] and error.details["status"] is None
             found = await self._find_sent(agent, message) if is_uncertain else None
             if found is None:
                 raise
             return self._to_result(A2AAnswer(found), task)
+
+    async def _send_without_stream(
+        self, agent: A2AAgent, push: PushAttempt, message: dict[str, Any], task: RemoteTask
+    ) -> PushResult:
+        """Send a message with the address for notifications. An agent that refuses this is sent it without."""
+        card, target = agent.parsed_card(), None
+        if agent.workspace_id not in self._without_push:
+            target = self._notifications.target_for(agent, push.activity_id)
+        call = send_call(
+            card.interface, message, push.activity_id, stream=False, extensions=card.extensions, push=target
+        )
+        result = self._to_result(await self._call(agent, call), task)
+        if target is None or result.code != DeliveryFailure.REFUSED:
+            return result
+        call = send_call(card.interface, message, push.activity_id, stream=False, extensions=card.extensions)
+        result = self._to_result(await self._call(agent, call), task)
+        if result.answer is not None:
+            self._without_push.add(agent.workspace_id)
+        return result
 
     async def _find_sent(self, agent: A2AAgent, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return the task of a message at its agent; None if there is none, or if the agent cannot list tasks."""

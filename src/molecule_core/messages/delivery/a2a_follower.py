@@ -141,21 +141,24 @@ class A2ATaskFollower:
         current = yield from load_task(known.workspace_id, known.activity_id)
         if current is None or current.due == 0 or not current.task_id:
             return _cancel_set(known.key)
-        claimed = replace(current, claim=current.claim + 1, due=self._lease_until())
+        lease_until = self._lease_until()
+        claimed = replace(current, claim=current.claim + 1, due=lease_until, leased_until=lease_until)
         return WriteSet(claimed, save_task(claimed), notify=(TIMERS_KEY,))
 
     def _decide_release(self, task: RemoteTask) -> CommandSteps[None]:
         current = yield from load_task(task.workspace_id, task.activity_id)
         if current is None or current.claim != task.claim or current.due == 0:
             return WriteSet(None)
-        released = replace(current, due=self._clock.now())
+        released = replace(current, due=self._clock.now(), leased_until=0)
         return WriteSet(None, save_task(released), notify=(TIMERS_KEY,))
 
     def _decide_extend(self, task: RemoteTask) -> CommandSteps[bool]:
         current = yield from load_task(task.workspace_id, task.activity_id)
         if current is None or current.claim != task.claim:
             return WriteSet(result=False)
-        return WriteSet(result=True, writes=save_task(replace(current, due=self._lease_until())), notify=(TIMERS_KEY,))
+        lease_until = self._lease_until()
+        extended = replace(current, due=lease_until, leased_until=lease_until)
+        return WriteSet(result=True, writes=save_task(extended), notify=(TIMERS_KEY,))
 
     def _lease_until(self) -> int:
         limits = self._limits
@@ -264,7 +267,9 @@ class A2ATaskFollower:
         now = self._clock.now()
         if answer.is_unfinished or a2a_answers.is_same_question(task, answer):
             polls = 0 if answer.state != task.state else task.polls + 1
-            delay = rules.poll_delay(polls, self._limits) if answer.is_unfinished else self._limits.a2a_poll_seconds
+            delay = (
+                rules.poll_delay(task, polls, self._limits) if answer.is_unfinished else self._limits.a2a_poll_seconds
+            )
             shown = a2a_answers.with_answer(task, answer, now, now + delay * SECOND)
             await self._record_progress(replace(shown, polls=polls))
             return

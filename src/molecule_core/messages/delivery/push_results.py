@@ -5,6 +5,7 @@ Called by PushClaims; uses no network itself. See docs/explanation/delivery.md a
 from collections.abc import Generator
 from typing import Any
 
+from molecule_core.a2a_agents import rules as rules_of_agents
 from molecule_core.a2a_agents.model import RemoteTask
 from molecule_core.a2a_agents.writer import load_task, save_task
 from molecule_core.common.clock import SECOND, Clock
@@ -382,7 +383,8 @@ class PushResultRecorder:
         push = PushAttempt(task.workspace_id, task.seq, task.activity_id, state.attempt, "", task.source_id, task.kind)
         row = {"workspace_id": task.workspace_id, "seq": task.seq, "failures": state.failures, "next_at": 0, "busy": 0}
         answered = {"noted_at": now, "last_error": state.last_error, "answer": answer, "answered_at": now}
-        writes: list[Statement] = [("save_push", {**row, **answered}), *save_task(task)]
+        left = rules_of_agents.after_look(known, task, now)
+        writes: list[Statement] = [("save_push", {**row, **answered}), *save_task(left)]
         writes += self._count_answer(task.workspace_id, state, answer)
         notify = (answer_key(state.id), log_key(workspace.id), org_key(workspace.org_id), TIMERS_KEY)
         written = WriteSet(None, writes, notify=notify)
@@ -401,7 +403,9 @@ class PushResultRecorder:
         workspace = self._org.workspace(task.workspace_id)
         if known is None or known.claim != task.claim or workspace is None or workspace.removed:
             return WriteSet(None)
-        now, written = self._clock.now(), WriteSet(None, save_task(task), notify=(TIMERS_KEY,))
+        now = self._clock.now()
+        left = rules_of_agents.after_look(known, task, now)
+        written = WriteSet(None, save_task(left), notify=(TIMERS_KEY,))
         if task.failures:  # it was not seen
             return written
         if task.kind == MessageKind.DELEGATION:

@@ -23,6 +23,8 @@ INTERRUPTED_STATES = ("input-required", "auth-required")
 TASK_NOT_FOUND, TASK_NOT_CANCELABLE, UNSUPPORTED = -32001, -32002, -32004
 # A page of tasks is enough to find the one of a message that was sent a moment ago.
 _LISTED_TASKS = 50
+# One configuration for each task: a message that continues it replaces the one before.
+_PUSH_CONFIG_ID = "molecule"
 
 
 class A2AOperation(StrEnum):
@@ -55,12 +57,40 @@ class AgentCall(Struct, frozen=True):
     body: bytes | None
 
 
+class PushTarget(NamedTuple):
+    """Where an agent sends push notifications of a task, and the token that it sends with them."""
+
+    url: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"PushTarget({self.url})"
+
+
 def send_call(
-    interface: AgentInterface, message: dict[str, Any], call_id: str, *, stream: bool, extensions: Iterable[str] = ()
+    interface: AgentInterface,
+    message: dict[str, Any],
+    call_id: str,
+    *,
+    stream: bool,
+    extensions: Iterable[str] = (),
+    push: PushTarget | None = None,
 ) -> AgentCall:
-    """Return the request that sends a message (in the shape of 0.3). It does not wait for the end of the task."""
+    """Return the request that sends a message (in the shape of 0.3). It does not wait for the end of the task.
+
+    `push`: where the agent notifies of changes of the task."""
     is_new = interface.line is A2ALine.V1
-    configuration = {"returnImmediately": True} if is_new else {"blocking": False}
+    configuration: dict[str, Any] = {"returnImmediately": True} if is_new else {"blocking": False}
+    if push is not None:
+        scheme = {"scheme": "Bearer"} if is_new else {"schemes": ["Bearer"]}
+        member = "taskPushNotificationConfig" if is_new else "pushNotificationConfig"
+        authentication = {**scheme, "credentials": push.token}
+        configuration[member] = {
+            "id": _PUSH_CONFIG_ID,
+            "url": push.url,
+            "token": push.token,
+            "authentication": authentication,
+        }
     params = {"message": _to_v1_message(message) if is_new else message, "configuration": configuration}
     operation = A2AOperation.STREAM if stream else A2AOperation.SEND
     return _call(interface, operation, params, call_id, extensions)

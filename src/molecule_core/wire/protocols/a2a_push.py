@@ -11,6 +11,8 @@ from msgspec import Struct
 from molecule_core.wire.protocols.a2a_rpc import INVALID_PARAMS, A2AError, object_param, text_param
 from molecule_core.wire.protocols.a2a_shapes import A2ALine
 
+TOKEN_HEADER = "X-A2A-Notification-Token"
+"""The header in which a notification brings the token of its configuration."""
 _V0_3_MEMBER = "pushNotificationConfig"
 
 
