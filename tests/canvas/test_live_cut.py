@@ -1,16 +1,18 @@
 """What the page does while it is not connected, and when it is again; and what it does with frames that do not fit."""
 
+import asyncio
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, Page
+from playwright.async_api import Browser, Locator, Page, Route
 
 from molecule_core.common.limits import Limits
 from testing.canvas.company import Stage
 from testing.canvas.page_user import Desk
 from testing.running_server import running
-from testing.waits import IN_PROCESS_SECONDS
+from testing.waits import IN_PROCESS_SECONDS, bounded
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
@@ -289,6 +291,31 @@ async def test_a_page_that_reaches_nobody_when_it_is_opened_says_so_and_tries_ag
     await page.unroute("**/session")
     await page.evaluate(PRESS_IF_THERE, "Try again")  # it may have tried by itself in that moment
     await expect(page.get_by_role("banner")).to_contain_text("Live")
+    assert await page.get_by_role("treeitem").count() == len(desk.stage.seats)
+
+
+@requirement("C5")
+async def test_a_page_that_is_cut_off_while_its_parts_load_stays_and_gets_them_later(desk: Desk) -> None:
+    desk.forgiven.append("net::ERR_CONNECTION_RESET")
+    part = re.compile(r"/assets/Notifier-")
+    refusals = 0
+    refused_again = asyncio.Event()
+
+    async def refuse(route: Route) -> None:
+        nonlocal refusals
+        refusals += 1
+        if refusals > 1:
+            refused_again.set()
+        await route.abort("connectionreset")
+
+    context = await desk.context()
+    await context.route(part, refuse)
+    page = await desk.enter(context, "/app/org")
+    await bounded(refused_again.wait())
+    assert await page.get_by_role("treeitem").count() == len(desk.stage.seats)
+    async with page.expect_response(part) as loaded:
+        await context.unroute(part)
+    assert (await loaded.value).ok
     assert await page.get_by_role("treeitem").count() == len(desk.stage.seats)
 
 
