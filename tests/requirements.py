@@ -153,7 +153,7 @@ NOW = {
     "C86": "300 changes of status a second stay within their CPU a frame (canvas R86).",
     "C87": "The document stays under 5,000 elements (canvas R87).",
     "C89": "A large organisation is laid out within its time (canvas R89).",
-    "C90": "A large snapshot is compressed for clients that accept it (canvas R90).",
+    "C90": "A large snapshot is sent compressed; after 5,000 missed events a page is as a fresh one (canvas R90).",
     "C91": "The page's heap stays within its size (canvas R91).",
     "C10": "What waits for a person, failed and stuck ones stand in the strip, oldest first; A goes on (canvas R10).",
     "C15": "A notification only after opt-in, of a hidden page, from one tab of several; a click opens it (R15).",

@@ -25,6 +25,8 @@ BANNER_MS = 3_000
 RECOVERED_MS = 3_000
 """A second, and what four browsers on two cores need."""
 MOST_RESUMES = 3
+MANY_EVENTS_SECONDS = 180.0
+"""Thousands of messages take 10 s alone, and several times that beside other tests."""
 
 
 @pytest.fixture
@@ -97,6 +99,33 @@ async def test_after_a_cut_the_organisation_looks_as_on_a_fresh_page(desk: Desk,
     await expect(tree.get_by_role("treeitem", name="Night shift")).to_have_count(0)
     fresh = await desk.tab(page.context, "/app/org")
     await expect(fresh.get_by_role("treeitem", name=newcomer.name)).to_be_visible()
+    await expect_same_story(page, fresh)
+    assert await is_marked(page)
+
+
+@requirement("C1", "C90")
+async def test_after_as_many_missed_events_as_a_page_may_resume_it_is_as_a_fresh_one(desk: Desk, wire: Wire) -> None:
+    stage, most = desk.stage, Limits().resume_events
+    page = await connected(desk, wire, chat_path(stage, "Lead"))
+    await mark(page)
+    await wire.cut()
+
+    async def say(name: str, share: int) -> None:
+        for number in range(share):
+            await stage.say(name, f"{name} {number}")
+
+    names = sorted(stage.seats)
+    shares = {name: most // len(names) + (index < most % len(names)) for index, name in enumerate(names)}
+    async with asyncio.timeout(MANY_EVENTS_SECONDS), asyncio.TaskGroup() as tasks:
+        for name, share in shares.items():
+            tasks.create_task(say(name, share))
+    wire.mend()
+    await wire.until(lambda wire: sum("seq" in frame for frame in wire.told) == most)
+    assert not [frame for frame in wire.told if frame.get("type") == "snapshot_required"]
+    chat = Chat(page, "Lead")
+    await expect(chat.message(f"Lead {shares['Lead'] - 1}")).to_be_visible(timeout=IN_PROCESS_SECONDS * 1000)
+    fresh = await desk.tab(page.context, "/app/org")
+    await page.get_by_role("navigation", name="Main").get_by_role("link", name="Org").click()
     await expect_same_story(page, fresh)
     assert await is_marked(page)
 

@@ -77,6 +77,34 @@ test("events of one moment are applied together", async () => {
   expect(vi.mocked(parts.onEvents).mock.calls[0]?.[0]).toHaveLength(3);
 });
 
+test("missed events are applied together once all have come", async () => {
+  socket().say({ type: "resumed", after: 0, upto: 3, count: 3 }, event(1), event(2));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(parts.onEvents).not.toHaveBeenCalled();
+  socket().say(event(3));
+  await vi.advanceTimersByTimeAsync(40);
+  socket().say(event(4));
+  await vi.advanceTimersByTimeAsync(40);
+  expect(vi.mocked(parts.onEvents).mock.calls.map(([frames]) => frames.length)).toEqual([3, 1]);
+});
+
+test("missed events that take long to come are applied as they come", async () => {
+  socket().say({ type: "resumed", after: 0, upto: 3, count: 3 }, event(1), event(2));
+  await vi.advanceTimersByTimeAsync(1_100);
+  socket().say(event(3));
+  await vi.advanceTimersByTimeAsync(40);
+  expect(vi.mocked(parts.onEvents).mock.calls.map(([frames]) => frames.length)).toEqual([2, 1]);
+});
+
+test("events that a lost connection did not bring are not waited for", async () => {
+  socket().say({ type: "resumed", after: 0, upto: 3, count: 3 }, event(1));
+  socket().onclose?.({ code: 1006 });
+  await vi.advanceTimersByTimeAsync(400);
+  socket().say(HELLO, { type: "resumed", after: 1, upto: 2, count: 1 }, event(2));
+  await vi.advanceTimersByTimeAsync(40);
+  expect(vi.mocked(parts.onEvents).mock.calls.flatMap(([frames]) => frames)).toHaveLength(2);
+});
+
 test("a cut is told after a moment, and no more once it is live again", async () => {
   socket().onclose?.({ code: 1006 });
   expect(connection.view.get().mode).toBe("live");

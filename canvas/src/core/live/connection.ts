@@ -10,6 +10,9 @@ const CLOCK_MS = 5_000;
 const QUIET_MS = 700;
 /** A hidden page gets no animation frames, so its events are applied by a timer. */
 const HIDDEN_BATCH_MS = 200;
+/** Missed events are applied together once all have come, since each batch costs a layout of the page; those of this time
+ * at once, if more are on their way. */
+const MISSED_BATCH_MS = 1_000;
 
 interface LinkView {
   /** `starting` until the page was live for the first time. */
@@ -38,6 +41,8 @@ export class Connection {
   private socket: WebSocket | null = null;
   private queue: EventFrame[] = [];
   private flushAsked = false;
+  /** Missed events that have not come yet, and until when they are waited for. */
+  private missing = { count: 0, until: 0 };
   private waitTimer: ReturnType<typeof setTimeout> | undefined;
   private quietTimer: ReturnType<typeof setTimeout> | undefined;
   private clockTimer: ReturnType<typeof setInterval> | undefined;
@@ -100,6 +105,9 @@ export class Connection {
         return this.socket?.send(JSON.stringify(effect.frame));
       case "apply":
         return this.enqueue(effect.frame);
+      case "expect":
+        this.missing = { count: effect.count, until: Date.now() + MISSED_BATCH_MS };
+        return;
       case "load_snapshot":
         return this.loadSnapshot(effect.delayMs);
       case "wait":
@@ -117,6 +125,7 @@ export class Connection {
 
   private open(): void {
     this.closeSocket();
+    this.missing.count = 0;
     clearTimeout(this.waitTimer);
     const socket = new WebSocket(this.options.url);
     this.socket = socket;
@@ -142,6 +151,7 @@ export class Connection {
       const snapshot = await this.options.loadSnapshot();
       if (this.stopped) return;
       this.queue = [];
+      this.missing.count = 0;
       this.options.onSnapshot(snapshot);
       this.dispatch({ kind: "snapshot", baseline: { after: snapshot.as_of, epoch: snapshot.epoch } });
     } catch (error) {
@@ -153,6 +163,11 @@ export class Connection {
 
   private enqueue(frame: EventFrame): void {
     this.queue.push(frame);
+    if (frame.seq !== undefined) this.missing.count -= 1;
+    this.askFlush();
+  }
+
+  private askFlush(): void {
     if (this.flushAsked) return;
     this.flushAsked = true;
     if (document.visibilityState === "hidden") setTimeout(this.flush, HIDDEN_BATCH_MS);
@@ -161,6 +176,7 @@ export class Connection {
 
   private readonly flush = (): void => {
     this.flushAsked = false;
+    if (this.missing.count > 0 && Date.now() < this.missing.until) return this.askFlush();
     const frames = this.queue;
     this.queue = [];
     if (frames.length > 0 && !this.stopped) this.options.onEvents(frames);

@@ -58,6 +58,7 @@ export type LinkEffect =
   | { do: "close" }
   | { do: "send"; frame: Record<string, unknown> }
   | { do: "apply"; frame: EventFrame }
+  | { do: "expect"; count: number }
   | { do: "load_snapshot"; delayMs: number }
   | { do: "wait"; ms: number }
   | { do: "check_session" }
@@ -160,8 +161,9 @@ function frame(link: Link, value: unknown, moment: Moment): Step {
     case "hello":
       return hello(link, value as HelloFrame, moment);
     case "resumed":
+      return answered(link, number(value, "count") ?? 0);
     case "current":
-      return answered(link);
+      return answered(link, 0);
     case "snapshot_required":
       return askSnapshot(link);
     case "ping":
@@ -181,8 +183,9 @@ function hello(link: Link, value: HelloFrame, moment: Moment): Step {
   return link.baseline ? subscribe(next, link.baseline, moment) : askSnapshot(next);
 }
 
-function answered(link: Link): Step {
-  return [{ ...link, phase: link.snapshotAsked ? link.phase : "live", tries: 0 }, []];
+function answered(link: Link, missed: number): Step {
+  const next: Link = { ...link, phase: link.snapshotAsked ? link.phase : "live", tries: 0 };
+  return [next, missed > 0 && !link.snapshotAsked ? [{ do: "expect", count: missed }] : []];
 }
 
 function askSnapshot(link: Link): Step {
