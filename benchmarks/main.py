@@ -36,6 +36,7 @@ from benchmarks import (
     row_88_paint,
     row_89_layout,
     row_90_first_words,
+    row_92_missed_events,
 )
 from benchmarks.figures import Failed, Figure, Options, Row, text_table
 from benchmarks.machine import Machine, commit, this_machine
@@ -71,6 +72,7 @@ ROWS: dict[int, tuple[str, Row]] = {
     88: ("event to paint, key to paint, in a real browser", row_88_paint.measure),
     89: ("layout of the map: 1,000, 10,000 agents", row_89_layout.measure),
     90: ("first words of a turn on the page, and a stop, in a real browser", row_90_first_words.measure),
+    92: ("5,000 missed events, in a real browser", row_92_missed_events.measure),
 }
 """Numbers as the bar has them, from 83 on as the canvas's budgets have them; those in between need parts of Molecule
 that are not there yet, or are held by its tests."""

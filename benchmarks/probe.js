@@ -1,11 +1,11 @@
-// Runs before the page's own scripts and notes in `probe.noted` when live events came, when what they brought was painted,
-// and how long keys took. Times are in milliseconds; points in time are counted from the epoch.
+// Runs before the page's own scripts and notes in `probe.noted` when sockets were opened and live events came, when what
+// they brought was painted, and how long keys took. Times are in milliseconds; points in time are counted from the epoch.
 //
 // Painted is what stands in the document when a frame begins that comes after it was put there: the note is made in the
 // task behind that frame, so that it is never too early, and at most one frame too late.
 
 (() => {
-  const probe = { frames: [], painted: {}, keys: [], interactions: {} };
+  const probe = { opened: [], frames: [], painted: {}, keys: [], interactions: {} };
   const awaited = new Map();
   const now = () => performance.timeOrigin + performance.now();
   const behindFrame = (work) =>
@@ -24,6 +24,7 @@
   window.WebSocket = class extends WebSocket {
     constructor(...given) {
       super(...given);
+      probe.opened.push(now());
       this.addEventListener("message", ({ data }) => probe.frames.push([now(), data]));
     }
   };

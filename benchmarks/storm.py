@@ -51,6 +51,14 @@ class Agents:
         await self._apis[at].post("/registry/heartbeat", task)
         return ""
 
+    async def write(self, count: int) -> list[str]:
+        """All at once write so many messages each; returns the ids of their last ones."""
+
+        async def write_in_turn(at: int) -> str:
+            return [await self._notify(at, number) for number in range(count)][-1]
+
+        return await asyncio.gather(*(write_in_turn(at) for at in range(len(self._seats))))
+
     async def _notify(self, at: int, number: int) -> str:
         text = f"Report {number} is **read**: `make check` passes, and nothing is left to do."
         answer = await self._apis[at].post(f"/workspaces/{self._seats[at].id}/notify", {"message": text})
