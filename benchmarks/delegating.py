@@ -11,7 +11,8 @@ own.
 import asyncio
 import time
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +51,13 @@ class TaskOutcome(Struct, frozen=True, kw_only=True):
     receipt_p50_ms: float
     trip_p50_ms: float
     trip_p99_ms: float
+
+
+class Starts(Protocol):
+    """One that takes part."""
+
+    def start(self) -> None:
+        """Begin to work."""
 
 
 class _Told(Struct):
@@ -233,18 +241,19 @@ class Worker(Speaker):
 
 
 class Hand(Speaker):
-    """Answers tasks, one at a time."""
+    """Answers tasks, one at a time. `kind`: of the rows that they come in."""
 
-    def __init__(self, tasks: Tasks, seat: Seat, worker: Worker) -> None:
+    def __init__(self, tasks: Tasks, seat: Seat, worker: Worker, kind: str = "delegation") -> None:
         super().__init__(tasks, seat)
         self._worker = worker
+        self._kind = kind
 
     def start(self) -> None:
         self._worker.free(self)
 
     def do(self, row: _Row) -> None:
         """Answers a task."""
-        if row.kind != "delegation" or row.instructions is None:
+        if row.kind != self._kind or row.instructions is None:
             self.tasks.fail(f"a worker was sent something else, or not told how to answer: {row}")
             return
         answer = {"handle": row.instructions.reply_handle, "text": DONE + row.message["parts"][0]["text"]}
@@ -275,11 +284,15 @@ async def _connect(tasks: Tasks) -> list[Exchange]:
 async def run(plan: TaskPlan) -> TaskOutcome:
     """Does what is planned. Raises ConnectionError or TimeoutError."""
     tasks = Tasks(plan, asyncio.get_running_loop().create_future())
-    exchanges = await _connect(tasks)
+    return await work_off(tasks, await _connect(tasks))
+
+
+async def work_off(tasks: Tasks, starters: Sequence[Starts]) -> TaskOutcome:
+    """Start all that take part, and return what happened. Raises ConnectionError or TimeoutError."""
     await_go()
     cpu, start = time.process_time(), time.perf_counter()
-    for exchange in exchanges:
-        exchange.start()
+    for each in starters:
+        each.start()
     async with asyncio.timeout(DEADLINE_SECONDS):
         await tasks.done
     trips = [each * 1000 for each in tasks.trips]

@@ -40,7 +40,9 @@ _CONDITIONS = """\
   client: one request without a stream, in which the agent creates, handles and completes the task in the same
   process; no credentials, inbox or deadline. Its databases have the settings of the SDK and SQLAlchemy; PostgreSQL
   flushes, and its CPU counts on neither side. With SQLite the peer has 8 connections: more cost it no less CPU, and
-  wait for seconds. `scripts/setup --bench` installs the peer; without it the row fails.
+  wait for seconds. `scripts/setup --bench` installs the peer; without it the row fails. With A2A on both sides, our
+  clients send plain messages, which are tasks with an obligation and no delegation, to the endpoints of workspaces;
+  each of our streams is a connection of its own, which the server closes, the peer's are chunked on kept connections.
 - **Row 5**: ours is row 1 without instructions; the server's CPU counts. JetStream writes to files with
   `sync_interval: always`; its Python client publishes from 64 callers, and one consumer fetches 500 at a time and
   acknowledges each; compared are messages per second. huey (SQLite, flushed), pgqueuer and procrastinate (PostgreSQL,
@@ -84,6 +86,9 @@ _CONDITIONS = """\
   88: p95, medians of the rounds; an event is an agent's message in an open chat of 10,000; it counts as painted at
   most one frame too late. 89: the page's source under the Node that compiles it; CPU of the first layout of a
   process.
+- **Row 92**: the page's connection goes through a line that is cut while 100 agents write 5,000 messages, as many as
+  a page may resume. From the opening of the connection that succeeds to the task after the first frame in which the
+  newest message of each chat, or each number of unread messages on the map, is right.
 """
 
 _LOSSES = """\

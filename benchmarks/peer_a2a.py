@@ -6,7 +6,7 @@
 Runs in the environment of the peers (`scripts/setup --bench`), never in that of the product. The agent takes a task,
 works on it and completes it with an artifact, as the SDK's samples do; all of that happens in the one process, so no
 second request brings the answer. It is spared credentials, an inbox, events for others, and a deadline. The client
-sends and waits in one call, without a stream, which is the cheapest of its ways.
+sends and waits in one call, without a stream, which is the cheapest of its ways, or follows each task by a stream.
 """
 
 import asyncio
@@ -37,12 +37,13 @@ STORE = "A2A_STORE"
 
 
 class AgentPlan(Struct, frozen=True, kw_only=True):
-    """What to do: `count` tasks over so many connections, each one at a time."""
+    """What to do: `count` tasks over so many connections, each one at a time; `streams`: each followed by a stream."""
 
     port: int
     count: int
     connections: int
     text: str
+    streams: bool = False
 
 
 class AgentOutcome(Struct, frozen=True, kw_only=True):
@@ -126,7 +127,9 @@ class Caller:
     async def work(self) -> None:
         """One connection: a task, its result, the next task."""
         async with httpx.AsyncClient(timeout=DEADLINE_SECONDS) as http:
-            client = ClientFactory(ClientConfig(streaming=False, httpx_client=http)).create(_card(self.plan.port))
+            client = ClientFactory(ClientConfig(streaming=self.plan.streams, httpx_client=http)).create(
+                _card(self.plan.port)
+            )
             for number in self.left:
                 start = time.perf_counter()
                 await self._delegate(client, f"{self.plan.text} {number:08}", number)
@@ -135,10 +138,12 @@ class Caller:
     async def _delegate(self, client: Client, text: str, number: int) -> None:
         message = a2a.Message(role=a2a.Role.ROLE_USER, message_id=f"m-{number}", parts=[a2a.Part(text=text)])
         answers = [each async for each in client.send_message(a2a.SendMessageRequest(message=message))]
-        task = answers[-1].task
-        said = "".join(part.text for artifact in task.artifacts for part in artifact.parts)
-        if task.status.state != a2a.TaskState.TASK_STATE_COMPLETED or said != f"done: {text}":
-            raise ConnectionError(f"the agent's answer is not the expected one: {task}")
+        last = answers[-1]
+        status = last.status_update.status if self.plan.streams else last.task.status
+        artifacts = [each.artifact_update.artifact for each in answers] if self.plan.streams else last.task.artifacts
+        said = "".join(part.text for artifact in artifacts for part in artifact.parts)
+        if status.state != a2a.TaskState.TASK_STATE_COMPLETED or said != f"done: {text}":
+            raise ConnectionError(f"the agent's answer is not the expected one: {answers}")
 
 
 async def run(plan: AgentPlan) -> AgentOutcome:

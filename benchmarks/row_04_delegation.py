@@ -8,6 +8,10 @@ claimed at once. A run in which delegations, completed rows, results and acknowl
 an error. The peer does the work in its own process within the one request (`peer_a2a`). It stores its tasks in memory,
 in SQLite, or in PostgreSQL; ours stands beside the first two on SQLite and beside the last on PostgreSQL, each time
 durable.
+
+Then the same work with A2A 1.0 on both sides (`a2a_delegating`), without and with streams: clients send messages to our
+endpoint, workers claim and answer them as before. A run in which messages answered and tasks ended are not the same
+number is an error.
 """
 
 from contextlib import AbstractContextManager, ExitStack
@@ -16,6 +20,7 @@ from pathlib import Path
 import apsw
 from msgspec import Struct
 
+from benchmarks.a2a_delegating import A2APlan
 from benchmarks.databases import count_in, empty_database, postgres
 from benchmarks.delegating import TaskOutcome, TaskPlan
 from benchmarks.drive import run_client
@@ -30,11 +35,14 @@ _TASKS, _FEW = 2000, 800
 _PEERS_TASKS, _PEERS_FEW = 300, 150
 # One at a time writes to SQLite: more connections cost the peer no less, and wait for seconds.
 _SQLITE_CONNECTIONS = 8
+_SENT = "A2A, a blocking SendMessage to an agent that polls"
+_STREAMED = "A2A, SendStreamingMessage to an agent that polls"
 _TEXT = "please read the report on stock and tell the team what to order before noon"
 _DUE_SECONDS = "86400"
 _ROWS = "SELECT count(*) FROM delegations"
 _COMPLETED = "SELECT count(*) FROM delegations WHERE status = 'completed'"
 _ACKNOWLEDGED = "SELECT sum(acked_no) FROM inboxes WHERE workspace_id IN (SELECT source_id FROM delegations)"
+_ANSWERED = "SELECT count(*) FROM obligations WHERE state = 'answered'"
 _PEER_ROWS = "SELECT count(*) FROM tasks"
 
 
@@ -45,6 +53,7 @@ class AgentPlan(Struct, frozen=True, kw_only=True):
     count: int
     connections: int
     text: str
+    streams: bool = False
 
 
 class AgentOutcome(Struct, frozen=True, kw_only=True):
@@ -99,6 +108,29 @@ class Ours:
         self._check(went, count)
         return Trips(cpu, went)
 
+    def run_a2a(self, count: int, *, streams: bool) -> Trips:
+        """So many tasks over the A2A endpoint, each waited for in its request or followed by a stream."""
+        self._runs += 1
+        before = self._count(_ANSWERED)
+        plan = A2APlan(
+            port=self._server.port,
+            count=count,
+            text=_TEXT,
+            sources=make_seats(self._server, self._place, f"Client {self._runs}", SOURCES),
+            workers=make_seats(self._server, self._place, f"Agent {self._runs}", WORKERS),
+            connections=CONNECTIONS // SOURCES,
+            hands=CONNECTIONS // WORKERS,
+            streams=streams,
+        )
+        went, cpu = run_client(self._server, "benchmarks.a2a_delegating", plan, TaskOutcome)
+        answered = self._count(_ANSWERED) - before
+        if not answered == went.distinct == went.results == went.replies == count:
+            raise WrongCount(
+                f"messages answered {answered}; the client has the ends of {went.replies} tasks, {went.distinct} "
+                f"different ones; expected {count}"
+            )
+        return Trips(cpu, went)
+
     def _check(self, went: TaskOutcome, count: int) -> None:
         rows, done, acked = self._count(_ROWS), self._count(_COMPLETED), self._count(_ACKNOWLEDGED)
         if not rows == done == acked == self._done or not went.distinct == went.results == went.replies == count:
@@ -122,9 +154,11 @@ class Peer:
         self._database = database
         self._done = 0
 
-    def run(self, count: int) -> Trips:
-        """So many tasks, each sent and waited for in one request."""
-        plan = AgentPlan(port=self._server.port, count=count, connections=self._connections, text=_TEXT)
+    def run(self, count: int, *, streams: bool = False) -> Trips:
+        """So many tasks, each sent and waited for in one request, or followed by a stream."""
+        plan = AgentPlan(
+            port=self._server.port, count=count, connections=self._connections, text=_TEXT, streams=streams
+        )
         module, python = "benchmarks.peer_a2a", peers_python()
         went, cpu = run_client(self._server, module, plan, AgentOutcome, python=python)
         self._done += count
@@ -156,6 +190,10 @@ class Round(Struct, frozen=True):
     waited: Trips
     postgres: Trips
     their_postgres: Trips
+    a2a: Trips
+    a2a_streams: Trips
+    memory_streams: Trips
+    their_sqlite_streams: Trips
 
 
 def _molecule(place: Place, **settings: str) -> AbstractContextManager[Server]:
@@ -192,6 +230,10 @@ class Bench:
             self.sqlite.run(count, waits=True),
             self.postgres.run(count),
             self.their_postgres.run(peers_count),
+            self.sqlite.run_a2a(count, streams=False),
+            self.sqlite.run_a2a(count, streams=True),
+            self.memory.run(peers_count, streams=True),
+            self.their_sqlite.run(peers_count, streams=True),
         )
 
 
@@ -226,6 +268,10 @@ def _tale(found: Round) -> str:
         "a2a-sdk in memory": found.memory,
         "with SQLite": found.their_sqlite,
         "with PostgreSQL": found.their_postgres,
+        "our A2A endpoint": found.a2a,
+        "its streams": found.a2a_streams,
+        "streams of a2a-sdk in memory": found.memory_streams,
+        "with SQLite in streams": found.their_sqlite_streams,
     }
     return "; ".join(f"{name} {_cost(side)}" for name, side in sides.items())
 
@@ -252,14 +298,33 @@ def _figures(rounds: list[Round]) -> list[Figure]:
             bar=Bar.AT_LEAST,
             beside=f"ours {median([each.waited.each_us for each in rounds]):,.0f} us",
         ),
+        *_a2a_figures(rounds),
     ]
 
 
-def _against(store: str, ours: list[Trips], theirs: list[Trips], must: float, goal: float) -> Figure:
+def _a2a_figures(rounds: list[Round]) -> list[Figure]:
+    """The same with A2A on both sides, against each store of the peer."""
+    sent, streamed = [each.a2a for each in rounds], [each.a2a_streams for each in rounds]
+    return [
+        _against("in memory", sent, [each.memory for each in rounds], name=_SENT),
+        _against("with its SQLite store", sent, [each.their_sqlite for each in rounds], name=_SENT),
+        _against("in memory", streamed, [each.memory_streams for each in rounds], name=_STREAMED),
+        _against("with its SQLite store", streamed, [each.their_sqlite_streams for each in rounds], name=_STREAMED),
+    ]
+
+
+def _against(
+    store: str,
+    ours: list[Trips],
+    theirs: list[Trips],
+    must: float | None = None,
+    goal: float | None = None,
+    name: str = "delegation, there and back",
+) -> Figure:
     ratios = [their.each_us / our.each_us for our, their in zip(ours, theirs, strict=True)]
     return Figure(
         row=4,
-        name=f"delegation, there and back: CPU of a2a-sdk {store} / ours",
+        name=f"{name}: CPU of a2a-sdk {store} / ours",
         value=median(ratios),
         unit="x",
         bar=Bar.AT_LEAST,
