@@ -97,20 +97,30 @@ _ON_SQLITE_ALONE = ("agent", "api/http", "cli", "client", "tools")
 # each file and every sixth (with `--all` every third) after it, each in its first variation: a test costs three times
 # as much there as on SQLite.
 _USUAL_POSTGRES_EACH, _LONG_POSTGRES_EACH = 6, 3
-# Of the tests in a browser, which take two seconds each, a usual run makes the first of each file and every third after
-# it, each in its first variation. All of a file run with `--all FILE`.
-_USUAL_BROWSER_EACH = 3
+# Of the tests in a browser and of those of these files, which start processes, a usual run makes the first of each file
+# and every fourth after it, each in its first variation: they take seconds each. All of a file run with `--all FILE`.
+_SLOW = (
+    "agent/bridges/test_bridge.py",
+    "agent/bridges/test_session_bridge.py",
+    "agent/editor/test_editor_agent.py",
+    "cli/test_connect.py",
+    "cli/test_inbox_hook.py",
+    "cli/test_tool.py",
+    "cli/test_workspaces.py",
+    "system/multi_process",
+)
+_USUAL_SLOW_EACH = 4
 
 
 def missing_paths() -> list[str]:
     """Return the paths of the list that do not exist."""
-    return [each for each in _LONG if not (_TESTS / each).exists()]
+    return [each for each in (*_LONG, *_SLOW) if not (_TESTS / each).exists()]
 
 
 def usual_items(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests of a usual run."""
     chosen = [each for each in items if not (_is_long(each) or _is_exhaustive(each))]
-    return _without_repetitions(_with_few_in_a_browser(chosen), _USUAL_POSTGRES_EACH)
+    return _without_repetitions(_with_few_slow_ones(chosen), _USUAL_POSTGRES_EACH)
 
 
 def long_items(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -136,15 +146,20 @@ def _is_long_file(path: Path) -> bool:
     return any(path.is_relative_to(_TESTS / each) for each in _LONG)
 
 
-def _with_few_in_a_browser(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests, of those in a browser each n-th function of a file."""
+def _with_few_slow_ones(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests, of the slow ones each n-th function of a file."""
     left_out = {
         each
-        for functions in _variations([item for item in items if "chromium" in getattr(item, "fixturenames", ())])
+        for functions in _variations([item for item in items if _is_slow(item)])
         for number, same in enumerate(functions)
-        for each in same[0 if number % _USUAL_BROWSER_EACH else 1 :]
+        for each in same[0 if number % _USUAL_SLOW_EACH else 1 :]
     }
     return [each for each in items if each not in left_out]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    is_in_browser = "chromium" in getattr(item, "fixturenames", ())
+    return is_in_browser or any(item.path.is_relative_to(_TESTS / each) for each in _SLOW)
 
 
 def _variations(items: list[pytest.Item]) -> list[list[list[pytest.Item]]]:
