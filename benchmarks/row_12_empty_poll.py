@@ -37,6 +37,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.database import Store
 from molecule_core.store.wakeups import Notifier
+from testing.budgets import no_budgets
 
 _POLLS, _FEW = 20_000, 4_000
 _LEASE, _PAGE = 60, 100
@@ -150,7 +151,14 @@ def _hands_on(store: Store, reader: MessageReader) -> tuple[MessageWriter, Inbox
     org, limits = OrgReader(registry), Limits()
     writer = MessageWriter(store, org, clock=clock, ids=IdGenerator(clock, SystemRandomness()), limits=limits)
     return writer, InboxClaims(
-        store, org, Notifier(clock), reader, ObligationLedger(clock, limits), clock=clock, limits=limits
+        store,
+        org,
+        Notifier(clock),
+        reader,
+        ObligationLedger(clock, limits),
+        no_budgets(limits),
+        clock=clock,
+        limits=limits,
     )
 
 

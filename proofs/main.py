@@ -39,6 +39,7 @@ NAMES = (
     "upgrade",
     "workers",
     "loops",
+    "budgets",
     "parity",
     "approvals",
     "wait",

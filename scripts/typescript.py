@@ -15,6 +15,7 @@ from molecule_core.tools import host_config
 from molecule_core.wire.schemas import (
     activity,
     approvals,
+    budgets,
     chains,
     conversations,
     delegations,
@@ -60,6 +61,7 @@ def page() -> Iterator[str]:
     modules = (
         events,
         approvals,
+        budgets,
         delegations,
         envelope,
         activity,

@@ -67,6 +67,7 @@ THREAD_BODIES: dict[str, dict[str, Any] | None] = {
     "turns/{turn_id}/end": {"generation": 1, "status": "completed"},
     **{f"agents/{each}": _AGENTS for each in ("spawn", "send", "followup", "wait", "interrupt", "close", "resume")},
 }
+_BUDGET = {"scope": "workspace", "target_id": UNKNOWN, "unit": "tokens", "limit": 1}
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
     ("GET", "/ready"): Rule(set()),
@@ -117,6 +118,13 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/workspaces/{id}/hibernate"): Rule(PEOPLE, "own", OPERATOR, "path"),
     ("POST", "/workspaces/{id}/limit"): Rule(EVERYBODY, "own", OPERATOR, "path", {"until": "2020-11-21T22:41:07Z"}),
     ("DELETE", "/workspaces/{id}/limit"): Rule(EVERYBODY, "own", OPERATOR, "path"),
+    ("GET", "/workspaces/{id}/budgets"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("PUT", "/workspaces/{id}/turn-lease"): Rule(PEOPLE, "own", OPERATOR, "path", {"money": 1, "tokens": 1}),
+    ("GET", "/orgs/{org_id}/budgets"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", "/orgs/{org_id}/budgets"): Rule(PEOPLE, "", OPERATOR, "org", _BUDGET, NOT_THERE),
+    ("GET", "/orgs/{org_id}/budgets/{budget_id}"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("PUT", "/orgs/{org_id}/budgets/{budget_id}"): Rule(PEOPLE, "", OPERATOR, "org", {"limit": 1}, NOT_THERE),
+    ("DELETE", "/orgs/{org_id}/budgets/{budget_id}"): Rule(PEOPLE, "", OPERATOR, "org", None, NOT_THERE),
     ("PATCH", "/workspaces/{id}/abilities"): Rule(PEOPLE, "own", OWNER, "path", {"talk_to_user_enabled": True}),
     ("GET", "/workspaces/{id}/tokens"): Rule(PEOPLE, "own", OPERATOR, "path"),
     ("POST", "/workspaces/{id}/tokens"): Rule(PEOPLE, "own", OPERATOR, "path"),

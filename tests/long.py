@@ -61,6 +61,7 @@ _LONG = (
     "system/proofs/test_approvals.py",
     "system/proofs/test_backup.py",
     "system/proofs/test_browser.py",
+    "system/proofs/test_budgets.py",
     "system/proofs/test_crashpoints.py",
     "system/proofs/test_cursors.py",
     "system/proofs/test_envelope.py",

@@ -18,6 +18,8 @@ from molecule_core.approvals.model import (
     Policies,
 )
 from molecule_core.approvals.serializers import to_item
+from molecule_core.budgets.cache import BudgetCache
+from molecule_core.budgets.transitions import BudgetRaises
 from molecule_core.common.limits import Limits
 from molecule_core.messages import events
 from molecule_core.messages.approval_messages import ApprovalMessages
@@ -48,7 +50,9 @@ class Ladder(Stage):
         store, org, clock, ids = world.store, world.org, world.clock, world.ids
         owing = ObligationLedger(clock, limits)
         asking = ApprovalMessages(owing, DelegationMessages(owing, clock=clock, ids=ids), clock=clock)
-        self.hands = build_approvals(store, org, asking, world.wakeups, clock=clock, ids=ids, limits=limits)
+        self.hands = build_approvals(
+            store, org, asking, world.wakeups, BudgetRaises(BudgetCache(limits)), clock=clock, ids=ids, limits=limits
+        )
         hearing, follow = self.hands.subscriber, store.subscribers.subscribe
         follow(events.ApprovalExplained, "approvals.on_explained", hearing.on_explained, isolated=True)
         follow(WorkspacesRemoved, "approvals.on_workspaces_removed", hearing.on_workspaces_removed)

@@ -37,6 +37,7 @@ from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import DeliveryMode, WorkspacesRemoved, WorkspaceStatus
 from molecule_core.store.blob_store import BlobStore
 from molecule_core.store.database import Command, CommandSteps, WriteSet
+from testing.budgets import no_budgets
 from testing.clocks import SeededRandomness, settle
 from testing.engines import Engine
 from testing.machines.inboxes import World, world_on
@@ -65,7 +66,8 @@ class Stage:
         store, org, clock, ids, limits = world.store, world.org, world.clock, world.ids, world.handing._limits
         owing = ObligationLedger(clock, limits)
         self.writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, ledger=owing)
-        self.handing = InboxClaims(store, org, world.wakeups, world.reader, owing, clock=clock, limits=limits)
+        free = no_budgets(limits)
+        self.handing = InboxClaims(store, org, world.wakeups, world.reader, owing, free, clock=clock, limits=limits)
         self.replies = ReplyWriter(store, org, self.writer, self.handing.acks, owing, clock=clock, ids=ids)
         results = DelegationMessages(owing, clock=clock, ids=ids)
         askers = ReplyWaiters(store, org, world.wakeups, results, clock=clock, ids=ids, limits=limits)
@@ -76,7 +78,7 @@ class Stage:
             store, BlobStore(folder / "files", reserved_bytes=0), org, self.writer, clock=clock, ids=ids, limits=limits
         )
         self.pushing = PushClaims(
-            store, org, outcomes, owing, files=files, load_secrets=load_push_secrets, clock=clock, limits=limits
+            store, org, outcomes, owing, free, files=files, load_secrets=load_push_secrets, clock=clock, limits=limits
         )
         ends = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)

@@ -46,6 +46,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.org.registry import OrgRegistry
 from molecule_core.store.wakeups import Notifier
 from molecule_core.wire.schemas.activity import ActivityType
+from testing.budgets import no_budgets
 from testing.clocks import FakeClock, SeededRandomness
 from testing.engines import Engine, open_store, place_for
 from testing.machines.inbox_model import Message, Model
@@ -76,7 +77,10 @@ class World:
         results = DelegationMessages(owing, clock=self.clock, ids=self.ids)
         askers = ReplyWaiters(self.store, org, self.wakeups, results, clock=self.clock, ids=self.ids, limits=limits)
         self.letters = DeadLetterWriter(self.store, org, askers, clock=self.clock)
-        self.handing = InboxClaims(self.store, org, self.wakeups, self.reader, owing, clock=self.clock, limits=limits)
+        free = no_budgets(limits)
+        self.handing = InboxClaims(
+            self.store, org, self.wakeups, self.reader, owing, free, clock=self.clock, limits=limits
+        )
         self.run(self.store.open())
 
     def run(self, work: Awaitable[Any]) -> Any:

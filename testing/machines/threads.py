@@ -23,6 +23,7 @@ from molecule_core.threads.model import Mail, Thread, ThreadSettings
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import Author, TextInput, decode_entry
 from molecule_core.wire.schemas.threads import AgentCallBody, AppendEntriesBody, EndTurnBody
+from testing.budgets import no_budgets
 from testing.clocks import START
 from testing.engines import Engine
 from testing.machines.inboxes import World, world_on
@@ -44,7 +45,9 @@ class ThreadStage:
     def __init__(self, world: World) -> None:
         self.world = world
         clock, ids = world.clock, world.ids
-        self.hands = build_threads(world.store, world.org, world.wakeups, clock=clock, ids=ids, limits=LIMITS)
+        self.hands = build_threads(
+            world.store, world.org, world.wakeups, no_budgets(LIMITS), clock=clock, ids=ids, limits=LIMITS
+        )
 
 
 class TalkMachine(RuleBasedStateMachine):

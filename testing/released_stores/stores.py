@@ -28,6 +28,7 @@ RELEASED = {
     14: _FOLDER / "schema_14.sql",
     15: _FOLDER / "schema_15.sql",
     16: _FOLDER / "schema_16.sql",
+    17: _FOLDER / "schema_17.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 NOUNS = (
     *("search", "delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org"),
-    *("instructions", "access", "runners", "a2a_agents", "webhooks", "usage"),
+    *("instructions", "access", "runners", "a2a_agents", "webhooks", "budgets", "usage"),
 )
 
 # Files beside the packages that are not code.
@@ -78,10 +78,10 @@ TABLE = (
         ),
     ),
     Row("delegations", ("delegations", "messages", "org", *BASE)),
-    Row("approvals", ("approvals", "messages", "org", *BASE)),
-    Row("threads", ("threads", "messages", "usage", "org", *BASE)),
+    Row("approvals", ("approvals", "messages", "budgets", "org", *BASE)),
+    Row("threads", ("threads", "messages", "budgets", "usage", "org", *BASE)),
     Row("live_turns", ("live_turns", "org.{model,reader}", *BASE)),
-    Row("messages", ("messages", "instructions", "a2a_agents", "org", "access.model", *BASE)),
+    Row("messages", ("messages", "instructions", "a2a_agents", "budgets", "org", "access.model", *BASE)),
     Row("a2a_agents", ("a2a_agents", "org", *BASE)),
     Row("webhooks", ("webhooks", "messages.delivery.push_signature", "org.{model,reader}", *BASE)),
     Row("runners", ("runners", "access.writer", "org.{model,reader}", *BASE)),
@@ -91,6 +91,8 @@ TABLE = (
     Row("instructions", ("instructions", *BASE)),
     Row("access", ("access", *BASE)),
     Row("usage", ("usage", *BASE)),
+    # The event of a recorded usage.
+    Row("budgets", ("budgets", "usage.model", *BASE)),
     Row("agent", ("agent", "client", "tools", "wire", "common")),
     Row("demo", ("demo", "client", "tools", "wire", "common")),
     # agent: the identity of an agent and the texts of its errors are read in one place.

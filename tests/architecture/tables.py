@@ -77,6 +77,11 @@ TABLES: dict[str, str] = {
     "usage_records": "usage",
     "usage_days": "usage",
     "usage_prices": "usage",
+    "budgets": "budgets",
+    "budget_periods": "budgets",
+    "budget_leases": "budgets",
+    "budget_holds": "budgets",
+    "turn_leases": "budgets",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).
@@ -95,5 +100,7 @@ MIRRORED = frozenset(
         "instruction_templates",
         "instruction_choices",
         "approval_policies",
+        "budgets",
+        "turn_leases",
     )
 )

@@ -29,6 +29,7 @@ from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, T
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import Author, TextInput, decode_entry
 from molecule_core.wire.schemas.threads import AgentCallBody, AppendEntriesBody, EndTurnBody
+from testing.budgets import no_budgets
 from testing.engines import ENGINES
 from testing.engines import Engine as Kind
 from testing.machines.inboxes import World, world_on
@@ -57,7 +58,13 @@ class ThreadMachine(RuleBasedStateMachine):
         self.world = world
         limits = Limits(thread_queue=3, thread_live=4, thread_depth=2)
         self.hands = build_threads(
-            world.store, world.org, world.wakeups, clock=world.clock, ids=world.ids, limits=limits
+            world.store,
+            world.org,
+            world.wakeups,
+            no_budgets(limits),
+            clock=world.clock,
+            ids=world.ids,
+            limits=limits,
         )
         self.seat = world.org.active_workspace(world.seats(1)[0])
         self.threads: list[str] = []

@@ -67,13 +67,16 @@ export interface WorkspacePausedPayload {
   previous_status: string;
 }
 
-/** The agent has reached a limit of its vendor: its messages wait until then. `limit_reason`: its own words. */
+/**
+ * The agent has reached a limit of its vendor, or a budget is used up: its messages wait until then.
+ * `limit_reason`: the agent's own words, or `over budget` and how much of it is used.
+ */
 export interface WorkspaceLimitedPayload {
   limited_until: string;
   limit_reason: string;
 }
 
-/** `ended_by`: time, agent or person. */
+/** `ended_by`: time, agent, person or budget. */
 export interface WorkspaceLimitEndedPayload {
   ended_by: string;
 }
@@ -441,6 +444,77 @@ export interface ApprovalAuthority {
 export interface PoliciesUpdatedPayload {
   rules: number;
   grants: number;
+}
+
+/** A budget. `target_id`: the workspace; the first message of the chain; the delegation. `limit`: per period. */
+export interface CreateBudgetBody {
+  scope: "chain" | "delegation" | "subtree" | "workspace";
+  target_id: string;
+  unit: "money" | "tokens";
+  limit: number;
+  period: "day" | "month" | "total" | "week";
+}
+
+/** The limit of a budget in each period. */
+export interface ChangeBudgetBody {
+  limit: number;
+}
+
+/**
+ * A budget in its current period. `workspace_id`: where it is shown. `spent`: reported. `leased`: reserved by
+ * turns that have not reported; of it, `unreported` by turns that are over or lost. `raised`: added to the limit
+ * for this period. `state`: `noticed`: 80 % are spent; `exhausted`: a turn waits, and an approval is requested;
+ * `stopped`: people denied it. Times are RFC 3339.
+ */
+export interface BudgetView {
+  budget_id: string;
+  scope: string;
+  target_id: string;
+  workspace_id: string;
+  unit: string;
+  period: string;
+  limit: number;
+  spent: number;
+  leased: number;
+  unreported: number;
+  raised: number;
+  state: "exhausted" | "noticed" | "ok" | "stopped";
+  period_ends_at: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+/** The budgets of an organisation, or those that limit a workspace, oldest first. */
+export interface BudgetList {
+  budgets: BudgetView[];
+}
+
+/** What a turn of a workspace leases from each budget of money and of tokens before it begins. */
+export interface TurnLeaseBody {
+  money: number;
+  tokens: number;
+}
+
+/** The budgets that limit the turns of a workspace, and what a turn leases from each. */
+export interface WorkspaceBudgets {
+  budgets: BudgetView[];
+  turn_lease: TurnLeaseBody;
+}
+
+/** A budget was deleted. */
+export interface BudgetDeletedPayload {
+  budget_id: string;
+}
+
+/** How much of a budget is used. `limit` and amounts are in its `unit`. */
+export interface BudgetUsePayload {
+  budget_id: string;
+  scope: string;
+  unit: string;
+  period: string;
+  limit: number;
+  spent: number;
+  leased: number;
 }
 
 /**
@@ -2774,6 +2848,10 @@ export interface EventPayloads {
   APPROVAL_WITHDRAWN: ApprovalItem;
   APPROVAL_USED: ApprovalItem;
   APPROVAL_POLICIES_UPDATED: PoliciesUpdatedPayload;
+  BUDGET_CHANGED: BudgetView;
+  BUDGET_DELETED: BudgetDeletedPayload;
+  BUDGET_NOTICED: BudgetUsePayload;
+  BUDGET_EXHAUSTED: BudgetUsePayload;
   MEMORY_WRITTEN: MemoryWrittenPayload;
   MEMORY_FORGOTTEN: MemoryForgottenPayload;
   SHARED_CONTEXT_UPDATED: SharedContextUpdatedPayload;
@@ -2851,6 +2929,10 @@ export const JOURNALED = [
   "APPROVAL_WITHDRAWN",
   "APPROVAL_USED",
   "APPROVAL_POLICIES_UPDATED",
+  "BUDGET_CHANGED",
+  "BUDGET_DELETED",
+  "BUDGET_NOTICED",
+  "BUDGET_EXHAUSTED",
   "MEMORY_WRITTEN",
   "MEMORY_FORGOTTEN",
   "SHARED_CONTEXT_UPDATED",

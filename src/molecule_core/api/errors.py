@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from molecule_core.approvals import errors as approval_errors
+from molecule_core.budgets import errors as budget_errors
 from molecule_core.common import errors
 from molecule_core.common.errors import MoleculeError
 from molecule_core.delegations import errors as delegation_errors
@@ -131,6 +132,9 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     thread_errors.NoRunningTurn: ErrorMapping("no_turn", 409, _SERVER),
     thread_errors.TurnMismatch: ErrorMapping("other_turn", 409, _SERVER),
     thread_errors.TurnNotOpen: ErrorMapping("turn_not_open", 409, _SERVER),
+    budget_errors.OverBudget: ErrorMapping("over_budget", 429, _SERVER),
+    budget_errors.BudgetExists: ErrorMapping("budget_exists", 409, _INVALID_PARAMS),
+    budget_errors.TooManyBudgets: ErrorMapping("too_many_budgets", 409, _SERVER),
     thread_errors.ThreadLimit: ErrorMapping("thread_limit", 429, _SERVER),
     thread_errors.InvalidTask: ErrorMapping("invalid_task", 422, _INVALID_PARAMS),
     thread_errors.AgentNotFound: ErrorMapping("no_such_agent", 404, _SERVER),

@@ -4,8 +4,11 @@ server/composition.py registers them; docs/order.md prints their order.
 """
 
 from molecule_core.approvals import rules
+from molecule_core.approvals.budget_requests import build_request
 from molecule_core.approvals.model import APPROVAL, ApprovalTrigger, PartyKind
-from molecule_core.approvals.transitions import ApprovalTransitions, load_approval
+from molecule_core.approvals.transitions import SERVER_PARTY, ApprovalTransitions, load_approval
+from molecule_core.budgets.model import BudgetExhausted
+from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.messages.approval_messages import approval_id_of
@@ -17,10 +20,11 @@ from molecule_core.wire.schemas.approvals import Party
 
 
 class ApprovalSubscriber:
-    """Subscriber of answered questions, and of workspaces that are removed or moved."""
+    """Subscriber of answered questions, of budgets that are used up, and of workspaces that are removed or moved."""
 
-    def __init__(self, transitions: ApprovalTransitions, limits: Limits) -> None:
+    def __init__(self, transitions: ApprovalTransitions, ids: IdGenerator, limits: Limits) -> None:
         self._transitions = transitions
+        self._ids = ids
         self._limits = limits
 
     def on_explained(self, org_id: str, event: ApprovalExplained) -> CommandSteps[object]:
@@ -44,6 +48,17 @@ class ApprovalSubscriber:
         by = Party(PartyKind.WORKSPACE.value, row.workspace_id, row.requester_name)
         text = truncate_line(event.text, self._limits.approval_text_length)
         yield from self._transitions.record_answer(uow, by, text, None)
+        return uow.to_write_set(self._transitions.meter)
+
+    def on_budget_exhausted(self, org_id: str, event: BudgetExhausted) -> CommandSteps[object]:
+        """Request of people that a budget is raised, in the name of the workspace whose turn waits for it."""
+        workspace = self._transitions.active_workspace(event.workspace_id)
+        if workspace is None:
+            return WriteSet(None)
+        row = build_request(event, workspace.name, self._ids.new(), self._limits)
+        uow = self._transitions.unit_of_work(row, is_new=True)
+        uow.add_history("requested", SERVER_PARTY, note=row.reason)
+        yield from self._transitions.escalate(uow, rules.REQUESTED)
         return uow.to_write_set(self._transitions.meter)
 
     def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> CommandSteps[object]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from molecule_core.approvals import rules
+from molecule_core.approvals.budget_requests import BUDGET_SOURCE, decision_of, find_position
 from molecule_core.approvals.model import (
     APPROVAL,
     HOST_SOURCE,
@@ -29,6 +30,7 @@ from molecule_core.approvals.notices import (
 )
 from molecule_core.approvals.policies import PolicyCache
 from molecule_core.approvals.serializers import to_item
+from molecule_core.budgets.transitions import BudgetRaises
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter
@@ -125,6 +127,7 @@ class ApprovalTransitions:
         org: OrgReader,
         approval_messages: ApprovalMessages,
         policy_cache: PolicyCache,
+        budget_raises: BudgetRaises,
         meter: ApprovalMeter,
         *,
         clock: Clock,
@@ -134,6 +137,7 @@ class ApprovalTransitions:
         self.meter = meter
         self._approval_messages = approval_messages
         self._policy_cache = policy_cache
+        self._budget_raises = budget_raises
         self._clock = clock
         self._limits = limits
 
@@ -148,7 +152,9 @@ class ApprovalTransitions:
         return None if workspace is None or workspace.removed else workspace
 
     def approvers(self, row: Approval) -> list[Approver]:
-        """Return the workspaces that are above the requester now, nearest first."""
+        """Return the workspaces that are above the requester now, nearest first; none if only people may decide."""
+        if row.source == BUDGET_SOURCE:  # control: budget-people
+            return []
         found, workspace, now = list[Approver](), self.org.workspace(row.workspace_id), to_rfc3339(self._clock.now())
         while workspace is not None and workspace.parent_id is not None:
             workspace = self.org.workspace(workspace.parent_id)
@@ -272,7 +278,7 @@ class ApprovalTransitions:
     ) -> Generator[StepRequest, Any, None]:
         """Record the requester's answer, perhaps with new details, and ask the same approver again."""
         row = uow.row
-        if details is not None:
+        if details is not None and row.source != BUDGET_SOURCE:
             uow.update(proposed=details, edited=None, action_hash=rules.action_hash(row.action, details))
         uow.add_history("answered", by, row.asker_party, note=text)
         uow.update(status=ApprovalStatus.PENDING, revision=row.revision + 1)
@@ -328,8 +334,17 @@ class ApprovalTransitions:
             decided=encode_json(decision_entry) if decision_entry else None,
         )
         uow.is_ended = True
+        if row.source == BUDGET_SOURCE:
+            position, raise_decision = find_position(row), decision_of(uow.row, trigger)
+            uow.add_changes(
+                (
+                    yield from self._budget_raises.decide_raise(
+                        position.budget_id, position.period_start, raise_decision, uow.now
+                    )
+                )
+            )
         requester = self.active_workspace(row.workspace_id)
-        notify_requester = notify_requester and row.source != HOST_SOURCE
+        notify_requester = notify_requester and row.source not in (HOST_SOURCE, BUDGET_SOURCE)
         if notify_requester and requester is not None and by.id != requester.id:  # control: requester-informed
             render = relayed_decision_notice if row.source == RELAY_SOURCE else decision_notice
             notice = render(uow.row, uow.row.messages + 1, party, note)

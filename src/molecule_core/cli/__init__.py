@@ -69,6 +69,12 @@ def _chains() -> click.Command:
     return command
 
 
+def _budget() -> click.Command:
+    from molecule_core.cli.budget import command
+
+    return command
+
+
 def _dead_letters() -> click.Command:
     from molecule_core.cli.dead_letters import command
 
@@ -304,6 +310,7 @@ COMMANDS = {
     "info": ("Show the details of a workspace.", _info),
     "admin": ("Print the admin token of the server.", _admin),
     "chains": ("List, release and end chains that reached a limit.", _chains),
+    "budget": ("List, set and delete budgets.", _budget),
     "approvals": ("Request, list and decide approvals, and set approval rules.", _approvals),
     "delegations": ("List, cancel and retry delegated tasks.", _delegations),
     "threads": ("List, start, steer, stop and fork threads.", _threads),

@@ -314,6 +314,23 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count,
         Meta(description="hours that a vendor's limit may keep a workspace from working; a longer one is shortened"),
     ] = 8 * 24
+    budgets: Annotated[Count, Meta(description="budgets of one organisation, then 409")] = 1000
+    turn_lease_micros: Annotated[
+        Count,
+        Meta(description="millionths of the currency that a turn leases from a budget; a workspace may set its own"),
+    ] = 200_000
+    turn_lease_tokens: Annotated[
+        Count, Meta(description="tokens that a turn leases from a budget; a workspace may set its own")
+    ] = 50_000
+    budget_hold_seconds: Annotated[
+        Count, Meta(description="a workspace that is over budget is checked again after this time at the latest")
+    ] = 3600
+    budget_retry_seconds: Annotated[
+        Count, Meta(description="a turn that waits for the leases of others is tried again after this time")
+    ] = 5
+    budget_skipped_messages: Annotated[
+        Count, Meta(description="messages over a budget that a claim skips to reach later ones of other chains")
+    ] = 50
     untaken_seconds: Annotated[
         Count, Meta(description="a message that wants an answer is reported if it is not picked up for this long")
     ] = 600

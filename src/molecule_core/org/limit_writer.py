@@ -1,4 +1,5 @@
-"""Limits of vendors: a workspace whose agent may not ask its model before a time. Its messages wait until then.
+"""Limits of workspaces: of vendors, before whose end its agent may not ask its model, and of budgets that are used up.
+The messages of a limited workspace wait until then.
 
 The packages of messages and delegations handle the domain events in the same transaction. A timer ends each limit."""
 
@@ -45,11 +46,7 @@ class LimitWriter:
             text = truncate_line(reason, self._limits.short_text_length)
             if (old.limited_until, old.limit_reason) == (end, text):
                 return WriteSet(old)
-            began = LimitBegan(old.id, end, old.limited_until if old.is_limited(now) else None, now)
-            new = replace(old, rev=old.rev + 1, updated_at=now, limited_until=end, limit_reason=text)
-            event = workspace_event("WORKSPACE_LIMITED", new, WorkspaceLimitedPayload(to_rfc3339(end), text))
-            changed = self._update_write_set(new, event, set_timer(LIMIT_TIMER, old.id, end))
-            return changed + WriteSet(None, notify=(TIMERS_KEY,), domain_events=[began])
+            return self._begin_write_set(old, end, text, now)
 
         return await self._store.run(self._command(workspace_id, decide))
 
@@ -78,6 +75,27 @@ class LimitWriter:
         workspace = self._registry.workspace(workspace_id)
         # Exclusive: the subscribers change the inbox and the delegations of the workspace.
         await self._store.run(Command("" if workspace is None else workspace.org_id, (), decide, exclusive=True))
+
+    def begin_over_budget(self, workspace_id: str, until: int, reason: str, now: int) -> WriteSet[object]:
+        """Return the changes that limit a workspace whose budget is used up; none if it is limited already."""
+        old = self._registry.workspace(workspace_id)
+        if old is None or old.removed or old.is_limited(now):
+            return WriteSet(None)
+        return self._begin_write_set(old, until, truncate_line(reason, self._limits.short_text_length), now)
+
+    def end_over_budget(self, workspace_id: str, until: int, now: int) -> WriteSet[object]:
+        """Return the changes that end such a limit; none if the workspace has another limit by now."""
+        old = self._registry.workspace(workspace_id)
+        if old is None or old.removed or old.limited_until != until:
+            return WriteSet(None)
+        return self._end_write_set(old, now, LimitEnder.BUDGET)
+
+    def _begin_write_set(self, old: Workspace, end: int, reason: str, now: int) -> WriteSet[Workspace]:
+        began = LimitBegan(old.id, end, old.limited_until if old.is_limited(now) else None, now)
+        new = replace(old, rev=old.rev + 1, updated_at=now, limited_until=end, limit_reason=reason)
+        event = workspace_event("WORKSPACE_LIMITED", new, WorkspaceLimitedPayload(to_rfc3339(end), reason))
+        changed = self._update_write_set(new, event, set_timer(LIMIT_TIMER, old.id, end))
+        return changed + WriteSet(None, notify=(TIMERS_KEY,), domain_events=[began])
 
     def _end_write_set(self, old: Workspace, now: int, ender: LimitEnder) -> WriteSet[Workspace]:
         if old.limited_until is None:

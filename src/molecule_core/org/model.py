@@ -164,6 +164,8 @@ class LimitEnder(StrEnum):
     TIME = "time"
     AGENT = "agent"
     PERSON = "person"
+    BUDGET = "budget"
+    """The budget that the workspace waited for was raised, changed or deleted."""
 
 
 class NewWorkspace(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from molecule_core.api.application import Application, InternalRequest
 from molecule_core.api.approvals.approvals import ApprovalRoutes
 from molecule_core.api.approvals.gate import ApprovalGate
 from molecule_core.api.auth import Authenticator
+from molecule_core.api.budgets import BudgetRoutes
 from molecule_core.api.canvas import CanvasRoutes
 from molecule_core.api.delegations.a2a_delegation import A2ADelegation
 from molecule_core.api.delegations.delegations import DelegationRoutes, DelegationViews
@@ -76,6 +77,8 @@ from molecule_core.api.threads.threads import ThreadRoutes
 from molecule_core.api.usage import UsageRoutes
 from molecule_core.api.webhooks import WebhookRoutes
 from molecule_core.approvals.model import APPROVAL
+from molecule_core.budgets.model import BudgetExhausted, BudgetHoldsEnded, WorkspaceOverBudget
+from molecule_core.budgets.retention import LeaseRetention
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import Randomness
 from molecule_core.common.logs import register_secret
@@ -92,6 +95,7 @@ from molecule_core.live_turns.retention import LiveTurnRetention
 from molecule_core.memory.model import KEY_EXPIRY_TIMER
 from molecule_core.memory.retention import MemoryRetention
 from molecule_core.messages import events
+from molecule_core.messages.budget_holds import BudgetHoldSubscriber
 from molecule_core.messages.model import MESSAGE_EXPIRY_TIMER, UNMENTIONED_FILE_TIMER
 from molecule_core.messages.obligations.model import OVERDUE_TIMER
 from molecule_core.messages.reader import ChainReader, PeerMessageReader, QuestionReader, TraceReader
@@ -114,6 +118,7 @@ from molecule_core.server.services import (
     build_a2a_agents,
     build_access,
     build_approvals,
+    build_budgets,
     build_delegations,
     build_delivery,
     build_instructions,
@@ -130,6 +135,7 @@ from molecule_core.server.services import (
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
+from molecule_core.usage.model import UsageRecorded
 from molecule_core.usage.retention import UsageRetention
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
@@ -192,22 +198,31 @@ class Server:
         runtime.cache_sync.register(OrgRegistrySync(self.registry), *OrgRegistrySync.KINDS)
         runtime.cache_sync.register(self.access.reader, *AccessReader.KINDS)
         self.instructions = build_instructions(runtime, org)
-        self.messages = build_messages(runtime, org, self.instructions)
+        self.budgets = build_budgets(runtime, org)
+        runtime.cache_sync.register(self.budgets.cache, *self.budgets.cache.KINDS)
+        self.messages = build_messages(runtime, org, self.instructions, self.budgets.leases)
         self.a2a_agents = build_a2a_agents(runtime, org, self.org_writer, self._fetcher)
-        self.delivery = build_delivery(runtime, org, self.messages, self._fetcher, self.a2a_agents)
+        self.delivery = build_delivery(runtime, org, self.messages, self._fetcher, self.a2a_agents, self.budgets.leases)
         self.delegations = build_delegations(runtime, org, self.messages)
         self.approvals = build_approvals(
             self.store,
             org,
             self.messages.approval_messages,
             self.wakeups,
+            self.budgets.raises,
             clock=runtime.clock,
             ids=runtime.ids,
             limits=settings.limits,
         )
         runtime.cache_sync.register(self.approvals.policy_cache, *self.approvals.policy_cache.KINDS)
         self.threads = build_threads(
-            self.store, org, self.wakeups, clock=runtime.clock, ids=runtime.ids, limits=settings.limits
+            self.store,
+            org,
+            self.wakeups,
+            self.budgets.leases,
+            clock=runtime.clock,
+            ids=runtime.ids,
+            limits=settings.limits,
         )
         self.live_turns = build_live_turns(runtime)
         self.memory = build_memory(runtime, org)
@@ -277,6 +292,11 @@ class Server:
         subscribe(PersonJoined, "messages.on_person_joined", self.messages.subscriber.on_person_joined)
         subscribe(LimitBegan, "messages.on_limit_began", self.messages.subscriber.on_limit_began)
         subscribe(LimitEnded, "messages.on_limit_ended", self.messages.subscriber.on_limit_ended)
+        holds = BudgetHoldSubscriber(self.limit_writer)
+        subscribe(WorkspaceOverBudget, "messages.on_over_budget", holds.on_over_budget, isolated=True)
+        subscribe(BudgetHoldsEnded, "messages.on_holds_ended", holds.on_holds_ended)
+        subscribe(BudgetExhausted, "approvals.on_budget_exhausted", approvals.on_budget_exhausted, isolated=True)
+        subscribe(UsageRecorded, "budgets.on_usage_recorded", self.budgets.subscriber.on_usage_recorded)
         subscribe(events.ApprovalExplained, "approvals.on_explained", approvals.on_explained, isolated=True)
         subscribe(WorkspacesRemoved, "approvals.on_workspaces_removed", approvals.on_workspaces_removed)
         subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)
@@ -298,6 +318,7 @@ class Server:
             CredentialRetention(store),
             HeartbeatRetention(store),
             LiveTurnRetention(store),
+            LeaseRetention(store),
             RunnerRetention(store),
             A2ATaskRetention(store),
             WebhookRetention(store),
@@ -401,6 +422,8 @@ class Server:
         yield from NotificationRoutes(a2a.notifications).routes()
         yield from WorkspaceTreeRoutes(self.org_writer, org, templates, public_url=url).routes()
         yield from WorkspaceLimitRoutes(self.limit_writer, org).routes()
+        budgets, traces = self.budgets, TraceReader(self.store)
+        yield from BudgetRoutes(budgets.writer, budgets.reader, org, traces, self.delegations.reader).routes()
         yield from TokenRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
         yield from ConnectRoutes(public_url=url).routes()
         yield from RunnerRoutes(self.runners.writer, self.runners.reader, self.live_hub).routes()
@@ -606,6 +629,7 @@ class Server:
         await load_registry(self.store, self.registry)
         await self.instructions.load()
         await self.approvals.policy_cache.open(self.store)
+        await self.budgets.cache.open(self.store)
         if self.store.is_shared and not self.settings.files_dir:
             _log.warning(
                 "uploaded files are kept in %s, where other processes of the database do not find them; set "

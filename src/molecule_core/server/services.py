@@ -19,6 +19,12 @@ from molecule_core.approvals.retention import ApprovalRetention
 from molecule_core.approvals.subscribers import ApprovalSubscriber
 from molecule_core.approvals.transitions import ApprovalTransitions
 from molecule_core.approvals.writer import ApprovalWriter
+from molecule_core.budgets.cache import BudgetCache
+from molecule_core.budgets.leases import BudgetLeases
+from molecule_core.budgets.reader import BudgetReader
+from molecule_core.budgets.subscribers import BudgetSubscriber
+from molecule_core.budgets.transitions import BudgetRaises
+from molecule_core.budgets.writer import BudgetWriter
 from molecule_core.common.clock import Clock
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
@@ -61,7 +67,7 @@ from molecule_core.messages.template_outcomes import CanaryMonitor
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.rules import are_related
+from molecule_core.org.rules import ancestors, are_related
 from molecule_core.org.writer import OrgWriter
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
@@ -148,7 +154,9 @@ class MessageServices(Struct, frozen=True, eq=False):
     meter: MessageMeter
 
 
-def build_messages(runtime: ProcessRuntime, org: OrgReader, instructions: InstructionServices) -> MessageServices:
+def build_messages(
+    runtime: ProcessRuntime, org: OrgReader, instructions: InstructionServices, budgets: BudgetLeases
+) -> MessageServices:
     """Build the services of messages."""
     settings, store, wakeups, clock, ids = runtime.settings, runtime.store, runtime.wakeups, runtime.clock, runtime.ids
     limits = settings.limits
@@ -160,7 +168,7 @@ def build_messages(runtime: ProcessRuntime, org: OrgReader, instructions: Instru
     ledger.on_first_outcome = canary_monitor.record_outcome
     writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, ledger=ledger)
     reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
-    inbox_claims = InboxClaims(store, org, wakeups, reader, ledger, clock=clock, limits=limits)
+    inbox_claims = InboxClaims(store, org, wakeups, reader, ledger, budgets, clock=clock, limits=limits)
     delegation_messages = DelegationMessages(ledger, clock=clock, ids=ids)
     blob_store = BlobStore(settings.files_folder, reserved_bytes=limits.disk_reserve_bytes)
     return MessageServices(
@@ -219,7 +227,12 @@ class DeliveryServices(Struct, frozen=True, eq=False):
 
 
 def build_delivery(
-    runtime: ProcessRuntime, org: OrgReader, messages: MessageServices, fetcher: Fetcher, a2a_agents: A2AAgentServices
+    runtime: ProcessRuntime,
+    org: OrgReader,
+    messages: MessageServices,
+    fetcher: Fetcher,
+    a2a_agents: A2AAgentServices,
+    budgets: BudgetLeases,
 ) -> DeliveryServices:
     """Build the services of delivery."""
     store, wakeups, clock, ids = runtime.store, runtime.wakeups, runtime.clock, runtime.ids
@@ -234,6 +247,7 @@ def build_delivery(
         org,
         push_results,
         ledger,
+        budgets,
         files=messages.file_writer,
         load_secrets=load_push_secrets,
         clock=clock,
@@ -304,6 +318,7 @@ def build_approvals(
     org: OrgReader,
     approval_messages: ApprovalMessages,
     wakeups: Notifier,
+    budget_raises: BudgetRaises,
     *,
     clock: Clock,
     ids: IdGenerator,
@@ -312,14 +327,46 @@ def build_approvals(
     """Build the services of approvals, which share a cache of policies."""
     policy_cache = PolicyCache()
     meter = ApprovalMeter(each.value for each in ApprovalStatus if each.is_ended)
-    transitions = ApprovalTransitions(org, approval_messages, policy_cache, meter, clock=clock, limits=limits)
+    transitions = ApprovalTransitions(
+        org, approval_messages, policy_cache, budget_raises, meter, clock=clock, limits=limits
+    )
     return ApprovalServices(
         ApprovalWriter(store, transitions, policy_cache, clock=clock, ids=ids, limits=limits),
         ApprovalReader(store, org, wakeups, policy_cache, clock=clock, limits=limits),
         policy_cache,
-        ApprovalSubscriber(transitions, limits),
+        ApprovalSubscriber(transitions, ids, limits),
         ApprovalRetention(store, org),
         meter,
+    )
+
+
+class BudgetServices(Struct, frozen=True, eq=False):
+    """Services of budgets, which share a cache."""
+
+    cache: BudgetCache
+    leases: BudgetLeases
+    raises: BudgetRaises
+    writer: BudgetWriter
+    reader: BudgetReader
+    subscriber: BudgetSubscriber
+
+
+def build_budgets(runtime: ProcessRuntime, org: OrgReader) -> BudgetServices:
+    """Build the services of budgets."""
+    store, clock, limits = runtime.store, runtime.clock, runtime.settings.limits
+
+    def list_lineage(workspace_id: str) -> list[str]:
+        workspace = org.workspace(workspace_id)
+        return [] if workspace is None else [workspace.id, *(each.id for each in ancestors(org, workspace))]
+
+    cache = BudgetCache(limits)
+    return BudgetServices(
+        cache,
+        BudgetLeases(cache, list_lineage, limits=limits),
+        BudgetRaises(cache),
+        BudgetWriter(store, cache, clock=clock, ids=runtime.ids, limits=limits),
+        BudgetReader(store, cache, list_lineage, clock=clock),
+        BudgetSubscriber(cache, list_lineage),
     )
 
 
@@ -337,16 +384,23 @@ class ThreadServices(Struct, frozen=True, eq=False):
 
 
 def build_threads(
-    store: Store, org: OrgReader, wakeups: Notifier, *, clock: Clock, ids: IdGenerator, limits: Limits
+    store: Store,
+    org: OrgReader,
+    wakeups: Notifier,
+    budgets: BudgetLeases,
+    *,
+    clock: Clock,
+    ids: IdGenerator,
+    limits: Limits,
 ) -> ThreadServices:
     """Build the services of threads."""
     meter = ThreadMeter(metrics.initial_metrics())
-    transitions = ThreadTransitions(ids, meter)
+    transitions = ThreadTransitions(ids, meter, budgets)
     reader = ThreadReader(store, wakeups, clock=clock, limits=limits)
     calls = CollabCalls(store, org, meter, clock=clock, limits=limits)
     return ThreadServices(
         ThreadWriter(store, org, transitions, clock=clock, ids=ids, limits=limits),
-        EngineWriter(store, transitions, clock=clock, limits=limits),
+        EngineWriter(store, transitions, budgets, clock=clock, limits=limits),
         AgentWriter(calls, org, transitions, ids=ids, limits=limits),
         AgentWaits(store, calls, reader, wakeups, clock=clock, limits=limits),
         reader,

@@ -150,7 +150,7 @@ class Command(Struct, Generic[T]):
     exclusive: bool = False
 
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 
 
 class Subscribers(Protocol):

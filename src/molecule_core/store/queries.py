@@ -42,6 +42,7 @@ PACKAGES_WITH_QUERIES = (
     "a2a_agents",
     "webhooks",
     "usage",
+    "budgets",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)

@@ -60,7 +60,7 @@ class SubscriberTable(Subscribers):
             event = pending.popleft()
             for name, handler in self._handlers.get(type(event), {}).items():
                 changes = yield from handler(org_id, event)
-                write_set += replace(changes, isolated=(type(event), name) in self._isolated)
+                write_set += replace(changes, isolated=changes.isolated or (type(event), name) in self._isolated)
                 pending.extend(changes.domain_events)
         crash_points.mark_reached("events.dispatched")
         return replace(write_set, domain_events=())

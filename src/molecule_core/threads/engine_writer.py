@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
 
+from molecule_core.budgets.leases import BudgetLeases
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
 from molecule_core.common.errors import InvalidField, NotFound
 from molecule_core.common.limits import Limits
@@ -47,8 +48,11 @@ NOTHING_SEEN = -1
 class EngineWriter:
     """Writer of claims, turns and log entries of engines."""
 
-    def __init__(self, store: Store, transitions: ThreadTransitions, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, store: Store, transitions: ThreadTransitions, budgets: BudgetLeases, *, clock: Clock, limits: Limits
+    ) -> None:
         self._store = store
+        self._budgets = budgets
         self._transitions = transitions
         self._clock = clock
         self._limits = limits
@@ -108,8 +112,8 @@ class EngineWriter:
     async def begin_turn(self, thread: Thread, turn_id: str, generation: int) -> str | None:
         """Begin a turn, or continue it after a restart of its engine. Returns why it must not run, or None.
 
-        Unread mail is appended to the log first, in order, if the turn answers input. Raises NotFound, StaleGeneration,
-        ThreadBusy, TurnNotOpen."""
+        Unread mail is appended to the log first, in order, if the turn answers input. A turn whose budget is used up
+        stays queued. Raises NotFound, StaleGeneration, ThreadBusy, TurnNotOpen, OverBudget."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[str | None]:
             check_generation(row, generation)
@@ -126,6 +130,14 @@ class EngineWriter:
                     uow, row.thread_id, turn_id, "failed", error=error, allow_next_turn=False
                 )
                 return self._mark_all_seen(uow, row.thread_id, "budget")
+            leased = WriteSet(None)
+            if self._budgets.is_needed(row.org_id):
+                keys = (turn_id,) if turn.key is None else (turn.key, turn_id)
+                leased = yield from self._budgets.lease_thread_turn(
+                    row.org_id, row.workspace_id, row.thread_id, keys, uow.now
+                )
+                if leased.error is not None:
+                    return leased
             uow.append_entry(row.thread_id, log.TurnStartedEntry(turn_id, generation))
             uow.write("save_thread_turn", {"turn_id": turn_id, "status": "running", "ended_at": None})
             if rules.answers_input(turn.trigger):
@@ -139,7 +151,7 @@ class EngineWriter:
                     client_id=None if number else turn.key,
                 )
                 uow.append_entry(row.thread_id, entry, turn_id=turn_id)
-            return self._mark_all_seen(uow, row.thread_id, None)
+            return self._mark_all_seen(uow, row.thread_id, None) + leased
 
         return await self._run_command(thread, decide, exclusive=True)
 
@@ -208,11 +220,16 @@ class EngineWriter:
             new_entries = yield from self._new_entries(row, seen_ordinal)
             tokens = yield from load_tree_tokens(row)
             stop = rules.stop_reason(row, body.turn_id, tokens, self._limits)
+            is_overdrawn = self._budgets.is_needed(row.org_id) and (
+                yield from self._budgets.is_overdrawn(row.workspace_id, row.thread_id, uow.now)
+            )
+            stop = "budget" if stop is None and is_overdrawn else stop
             if stop in (None, "budget") and not is_known:
                 accepted = body if stop is None else (yield from _within_budget(row, body))
                 yield from self._append_each(uow, row, accepted, key)
                 after = uow.get(row.thread_id)
                 stop = rules.stop_reason(after, body.turn_id, tokens + after.tokens - row.tokens, self._limits)
+                stop = "budget" if stop is None and is_overdrawn else stop
             last = uow.get(row.thread_id).last_ordinal
             # Without a begun turn the engine has seen nothing, and this response does not change that. With `seen` it
             # has read no further than that: what came later ends a wait that it begins now.

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from molecule_core.budgets.leases import BudgetLeases
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.metrics import ThreadMeter
 from molecule_core.store.database import ReadQuery, StepRequest
@@ -29,9 +30,10 @@ _OUTCOME_UNKNOWN = "The outcome is unknown: the turn ended before the tool had a
 class ThreadTransitions:
     """Transitions that end turns, close threads and deliver mail."""
 
-    def __init__(self, ids: IdGenerator, meter: ThreadMeter) -> None:
+    def __init__(self, ids: IdGenerator, meter: ThreadMeter, budgets: BudgetLeases) -> None:
         """Initialize with `meter`, which counts the effects of the units of work that use these transitions."""
         self._ids = ids
+        self._budgets = budgets
         self.meter = meter
 
     def accept_turn(
@@ -122,6 +124,9 @@ class ThreadTransitions:
         requester_ids = [] if turn is None or turn.requester_id is None else [turn.requester_id]
         if uow.get(thread_id).turn_id == turn_id:
             yield from self._close_open_calls(uow, thread_id, turn_id)
+            thread = uow.get(thread_id)
+            for name, params in self._budgets.end_thread_leases(thread.org_id, thread.workspace_id, thread_id):
+                uow.write(name, params)
             read = yield ReadQuery("thread_mail_in_turn", {"receiver_id": thread_id, "turn_id": turn_id})
             for mail in [Mail.from_row(row) for row in read]:
                 uow.set_mail_state(mail, "answered" if status == "completed" else "failed", turn_id)

@@ -83,12 +83,14 @@ class UsageRecord(Struct, frozen=True, kw_only=True):
 class UsageRecorded(Struct, frozen=True, kw_only=True):
     """Domain event: the usage of a turn was recorded. Each `key` of a workspace is recorded once.
 
-    `root_id`: first message of the chain that the turn belongs to. `tokens`: of all kinds. `cost_micros`: None if it
+    `activity_id`: the message that the turn worked on, `root_id`: first one of its chain. `tokens`: of all kinds.
+    `cost_micros`: None if it
     is unknown. `at`: end of the turn, which may be long ago."""
 
     org_id: str
     workspace_id: str
     key: str
+    activity_id: str | None
     root_id: str | None
     delegation_id: str | None
     thread_id: str | None

@@ -87,6 +87,7 @@ def _event_of(record: UsageRecord) -> UsageRecorded:
         org_id=record.org_id,
         workspace_id=record.workspace_id,
         key=record.key,
+        activity_id=record.activity_id,
         root_id=record.root_id,
         delegation_id=record.delegation_id,
         thread_id=record.thread_id,

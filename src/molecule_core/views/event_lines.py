@@ -32,6 +32,7 @@ _KINDS: dict[str, EventKind] = {
         (
             *("WORKSPACE_ONLINE", "WORKSPACE_DEGRADED", "WORKSPACE_OFFLINE", "WORKSPACE_AWAITING_AGENT"),
             *("WORKSPACE_PAUSED", "WORKSPACE_HIBERNATED", "WORKSPACE_LIMITED", "WORKSPACE_LIMIT_ENDED"),
+            *("BUDGET_CHANGED", "BUDGET_DELETED", "BUDGET_NOTICED", "BUDGET_EXHAUSTED"),
             "AGENT_CARD_UPDATED",
         ),
         "agents",
@@ -319,6 +320,12 @@ def _field(verb: str, field: str, state: EventState | None = None) -> Callable[[
     return lambda payload: _Description(verb, payload.get(field), state=state)
 
 
+def _budget_use(verb: str, state: EventState | None = None) -> Callable[[Payload], _Description]:
+    return lambda payload: _Description(
+        verb, f"{payload['spent']:,} of {payload['limit']:,}, and {payload['leased']:,} leased", state=state
+    )
+
+
 def _moved(payload: Payload) -> _Description:
     parent_id = payload["parent_id"]
     return _Description("was moved below" if parent_id else "was moved to the top", target_id=parent_id)
@@ -434,7 +441,7 @@ _DESCRIBERS: dict[str, Callable[[Payload], _Description]] = {
     "WORKSPACE_REMOVED": _fixed("was removed"),
     "WORKSPACE_PAUSED": _fixed("was paused"),
     "WORKSPACE_HIBERNATED": _fixed("was hibernated"),
-    "WORKSPACE_LIMITED": _field("reached a limit of its vendor", "limit_reason", "waiting"),
+    "WORKSPACE_LIMITED": _field("reached a limit", "limit_reason", "waiting"),
     "WORKSPACE_LIMIT_ENDED": _fixed("can work again after a limit"),
     "WORKSPACE_MOVED": _moved,
     "WORKSPACE_EXPANDED": _members("got a team", "children"),
@@ -444,6 +451,10 @@ _DESCRIBERS: dict[str, Callable[[Payload], _Description]] = {
     "PEOPLE_CHANGED": _fixed("changed the people of the organisation", actor=PERSON),
     "RUNNERS_CHANGED": _fixed("changed the machines of the organisation", actor=SERVER),
     "AGENT_CARD_UPDATED": _fixed("updated its card"),
+    "BUDGET_CHANGED": _fixed("has another budget", actor=SERVER),
+    "BUDGET_DELETED": _fixed("lost a budget", actor=SERVER),
+    "BUDGET_NOTICED": _budget_use("has spent 80 % of a budget"),
+    "BUDGET_EXHAUSTED": _budget_use("is over budget", "waiting"),
     "MEMORY_WRITTEN": _field("stored a memory", "namespace"),
     "MEMORY_FORGOTTEN": _fixed("deleted a memory"),
     "SHARED_CONTEXT_UPDATED": lambda payload: _Description("shares files with its team", f"{payload['files']} files"),
@@ -482,6 +493,7 @@ _POSSIBLE_STATES: dict[str, frozenset[EventState]] = {
     **dict.fromkeys(("APPROVAL_DENIED", "APPROVAL_EXPIRED"), _FAILED),
     "WORKSPACE_DEGRADED": _FAILED,
     "WORKSPACE_LIMITED": _WAITING,
+    "BUDGET_EXHAUSTED": _WAITING,
     "THREAD_STARTED": _WORKING,
     "THREAD_STATUS_CHANGED": _DONE | _FAILED | _WAITING | _WORKING,
     "TURN_STARTED": _WORKING,

@@ -24,6 +24,11 @@ def _then(*calls: tuple[str, Any], **wish: Any) -> Provoke:
     return provoke
 
 
+async def first_turn_begun(world: Any) -> Any:
+    """What comes of the begin of the first turn of a new thread."""
+    return await _then(_CLAIM, _BEGIN)(world)
+
+
 async def _no_base(world: Any) -> Any:
     return await world.ask("POST", "/workspaces/{id}/threads", {})
 

@@ -20,6 +20,8 @@ ELSEWHERE = {
     "/workspaces/{id}/approvals/{approval_id}/answer": "takes a question, once: tests/approvals/",
     "/workspaces/{id}/approvals/{approval_id}/use": "takes an approval, once: tests/approvals/",
     "/workspaces/{id}/approvals/{approval_id}/withdraw": "takes a request, once: tests/approvals/",
+    "/orgs/{org_id}/budgets": "creates a budget, once: tests/budgets/",
+    "/orgs/{org_id}/budgets/{budget_id}": "changes a budget that is there: tests/budgets/",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/access/test_tokens.py",
 }
 A2A_REST = ("message:send", "message:stream", "tasks/{task_id}", "tasks/{task_id}/pushNotificationConfigs")
@@ -279,6 +281,7 @@ def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[s
         "/workspaces/{id}/activity/read": {"claims": [{"activity_id": "a-1", "attempt": 1}]},
         "/workspaces/{id}/chat/read": {"seq": 0},
         "/workspaces/{id}/live": {"activity_id": RUNNING_TURN, "events": []},
+        "/workspaces/{id}/turn-lease": {"money": 1, "tokens": 1},
         "/workspaces/{id}/limit": {"until": "2020-11-21T22:41:07Z", "reason": "the quota is used up"},
         "/workspaces/{id}/live/stop": {"activity_id": RUNNING_TURN},
         "/workspaces/{id}/push-secret/rotate": {},

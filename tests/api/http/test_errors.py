@@ -12,6 +12,7 @@ import pytest
 
 from molecule_core.api.errors import ERROR_MAPPINGS, JSON_RPC_ERRORS
 from molecule_core.approvals import errors as approval_errors
+from molecule_core.budgets import errors as budget_errors
 from molecule_core.common import errors
 from molecule_core.common.errors import MoleculeError, ReasonError, WireTextError
 from molecule_core.common.limits import Limits
@@ -35,7 +36,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 _EVERY = {
     name: each
     for module in (
-        *(errors, approval_errors, delegation_errors, live_turn_errors, memory_errors, message_errors),
+        *(errors, approval_errors, budget_errors, delegation_errors, live_turn_errors, memory_errors, message_errors),
         *(runner_errors, search_errors, thread_errors),
     )
     for name, each in vars(module).items()
@@ -385,6 +386,29 @@ async def _delete_of_a_chosen_template(world: World) -> Reply:
     return await world.ask("DELETE", f"{_templates(world)}/terse")
 
 
+async def _budget(world: World, seat: Seat) -> Reply:
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    body = {"scope": "workspace", "target_id": seat.id, "unit": "tokens", "limit": 10}
+    return await world.ask("POST", f"/orgs/{org}/budgets", body)
+
+
+async def _same_budget_twice(world: World) -> Reply:
+    await _budget(world, world.seat)
+    return await _budget(world, world.seat)
+
+
+async def _turn_over_budget(world: World) -> Reply:
+    await _budget(world, world.seat)
+    await rejected_threads.first_turn_begun(world)
+    reply: Reply = await rejected_threads.first_turn_begun(world)
+    return reply
+
+
+async def _one_budget_too_many(world: World) -> Reply:
+    await _budget(world, world.seat)
+    return await _budget(world, world.peer)
+
+
 async def _one_template_too_many(world: World) -> Reply:
     await _template(world, "terse")
     return await _template(world, "wordy")
@@ -482,6 +506,9 @@ PROVOKED: dict[str, Provoke] = {
     "unknown_method": _simple("POST", "/workspaces/{id}/a2a", {"method": "message/recall"}),
     "message_id_reused": _twice,
     "inbox_full": _too_many,
+    "over_budget": _turn_over_budget,
+    "budget_exists": _same_budget_twice,
+    "too_many_budgets": _one_budget_too_many,
     "invalid_upload": _simple("POST", "/workspaces/{id}/chat/uploads"),
     "file_too_large": lambda world: _upload(world, b"x" * 501),
     "no_preview": _no_picture,
@@ -543,6 +570,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         org_memory_bytes=200,
         workspace_file_bytes=600,
         templates=1,
+        budgets=1,
         connections=8,
         attachment_bytes=500,
         chain_hops=1,

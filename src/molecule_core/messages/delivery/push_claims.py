@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.a2a_agents.model import RemoteTask
+from molecule_core.budgets.leases import BudgetLeases
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import (
     DiskFull,
@@ -42,6 +43,7 @@ from molecule_core.messages.files import attachments
 from molecule_core.messages.files.inline_files import has_inline_files, store_inline_files
 from molecule_core.messages.files.uploads import FileWriter
 from molecule_core.messages.inbox.acks import ack_rows, claim_row, inbox_keys, load_inbox, save_claim
+from molecule_core.messages.inbox.turn_leases import lease_for_rows
 from molecule_core.messages.model import ActivityPageRow, InboxPosition, InboxState, Sender
 from molecule_core.messages.obligations.instructions import InstructionOptions
 from molecule_core.messages.obligations.ledger import ObligationLedger
@@ -83,12 +85,13 @@ LoadSecrets = Callable[[str, int], Generator[StepRequest, Any, tuple[str, ...]]]
 class PushClaims:
     """Claims messages for pushes and records their results."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a service of its own)
         self,
         store: Store,
         org: OrgReader,
         recorder: PushResultRecorder,
         ledger: ObligationLedger,
+        budgets: BudgetLeases,
         *,
         files: FileWriter,
         load_secrets: LoadSecrets,
@@ -99,6 +102,7 @@ class PushClaims:
         self._org = org
         self._recorder = recorder
         self._ledger = ledger
+        self._budgets = budgets
         self._files = files
         self._load_secrets = load_secrets
         self._clock = clock
@@ -110,10 +114,11 @@ class PushClaims:
 
     async def claim_batch(self, org_id: str, workspace_id: str, capacity: PushCapacity) -> PushBatch:
         """Claim the messages that may be pushed to an agent now, and the time of its next check."""
-        decide = partial(self._decide_claim, workspace_id, capacity)
-        return await self._store.run(Command(org_id, inbox_keys(workspace_id), decide))
+        lease_keys = self._budgets.lease_keys(org_id)
+        decide = partial(self._decide_claim, workspace_id, capacity, bool(lease_keys))
+        return await self._store.run(Command(org_id, (*inbox_keys(workspace_id), *lease_keys), decide))
 
-    def _decide_claim(self, workspace_id: str, capacity: PushCapacity) -> CommandSteps[PushBatch]:
+    def _decide_claim(self, workspace_id: str, capacity: PushCapacity, is_alone: bool) -> CommandSteps[PushBatch]:
         workspace, now = self._org.workspace(workspace_id), self._clock.now()
         last_rows = yield ReadQuery("last_seq", {"key": workspace_id})
         target = {"workspace_id": workspace_id, "last": last_rows[0][0] or 0}
@@ -139,13 +144,23 @@ class PushClaims:
             return acked.returning(PushBatch([], now)) + ticks + WriteSet(None, [wake], notify=notify)
         selected, next_check = push_policy.select_pushable(candidates, capacity, now)
         due = capacity.check_at or min(next_check or 1 << 62, now + RECHECK_SECONDS * SECOND)
-        writes: list[Statement] = [("set_target", {**target, "due": due})]
         rows, positions = list[ActivityPageRow](), []
         lease_until = now + (self._limits.push_seconds + _LEASE_MARGIN_SECONDS) * SECOND
         for candidate in selected:
-            row = {"workspace_id": workspace_id, "seq": candidate.seq}
-            found = yield ReadQuery("push_body", row)
+            found = yield ReadQuery("push_body", {"workspace_id": workspace_id, "seq": candidate.seq})
             rows.append(replace(ActivityPageRow(*found[0]), attempt=candidate.attempt + 1))
+        leased = WriteSet(rows)
+        if rows and self._budgets.is_needed(workspace.org_id):
+            leased = yield from lease_for_rows(
+                self._budgets, workspace, rows, most=len(rows), until=lease_until, now=now, is_alone=is_alone
+            )
+            admitted = {row.seq for row in leased.result}
+            if len(admitted) < len(rows):
+                due = min(due, now + self._limits.budget_retry_seconds * SECOND)
+            rows, selected = leased.result, [each for each in selected if each.seq in admitted]
+        writes: list[Statement] = [("set_target", {**target, "due": due})]
+        for candidate in selected:
+            row = {"workspace_id": workspace_id, "seq": candidate.seq}
             positions.append(InboxPosition(candidate.seq, candidate.attempt + 1, candidate.inbound_no))
             writes += [
                 claim_row(workspace_id, candidate.seq, candidate.attempt + 1, lease_until),
@@ -159,7 +174,7 @@ class PushClaims:
         ticks = record_ticks(workspace_id, DeliveryTick.DELIVERED, rules.to_ranges(positions), now)
         notify = (org_key(workspace.org_id),) if ticks.events else ()
         deferred = WriteSet(None, domain_events=_deferred_events(candidates, capacity, due, now))
-        return WriteSet(batch, writes, notify=notify) + ticks + delivered + deferred
+        return WriteSet(batch, writes, notify=notify) + ticks + delivered + deferred + leased
 
     def _to_push_attempt(self, row: ActivityPageRow) -> PushAttempt:
         return PushAttempt(

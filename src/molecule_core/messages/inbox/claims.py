@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from molecule_core.budgets.leases import BudgetLeases
 from molecule_core.common import crash_points
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.limits import Limits
@@ -15,12 +16,13 @@ from molecule_core.messages import rules
 from molecule_core.messages.delivery_log import record_ticks
 from molecule_core.messages.delivery_state import DeliveryTick
 from molecule_core.messages.inbox.acks import InboxAcks, claim_row, find_requeued, load_inbox, read_inbox
+from molecule_core.messages.inbox.turn_leases import lease_for_rows
 from molecule_core.messages.model import ActivityFilters, ActivityPageRow, InboxClaim, InboxPosition, InboxState
 from molecule_core.messages.obligations.instructions import InstructionOptions
 from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.reader import MessageReader, split_requeued_page
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Statement, Store, WriteSet
+from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, Statement, Store, T, WriteSet
 from molecule_core.store.journal import log_key, org_key
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.schemas.activity import Intent
@@ -36,10 +38,12 @@ class InboxClaims:
         wakeups: Notifier,
         reader: MessageReader,
         ledger: ObligationLedger,
+        budgets: BudgetLeases,
         *,
         clock: Clock,
         limits: Limits,
     ) -> None:
+        self._budgets = budgets
         self._store = store
         self._org = org
         self._wakeups = wakeups
@@ -68,7 +72,6 @@ class InboxClaims:
         A message that is not acknowledged within the lease is delivered again with the next attempt. `options`: how to
         attach instructions; None: attach none. `reports_read`: the claimer reports when its model reads a message; it
         counts as delivered only then."""
-        decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options, reports_read)
         ended_before = self._ended_waits[workspace_id]
 
         async def try_claim() -> Poll[list[ActivityPageRow]]:
@@ -76,7 +79,8 @@ class InboxClaims:
                 return Poll([])
             if self._holds_mail(workspace_id) or await self._is_fully_acked(workspace_id):
                 return Poll(None)
-            rows = await self._store.run(self.acks.inbox_command(workspace_id, decide))
+            decide = partial(self._decide_claim, workspace_id, lease_seconds, count, options, reports_read)
+            rows = await self._store.run(self._leasing_command(workspace_id, decide))
             crash_points.mark_reached("claim.decided")
             return Poll(rows or None, next_poll_in=None if rows else await self._seconds_to_lease_end(workspace_id))
 
@@ -120,12 +124,29 @@ class InboxClaims:
         inbox = await read_inbox(self._store, workspace_id)
         return inbox.acked_no + inbox.acked_above >= highest and not inbox.requeued
 
+    def _leasing_command(self, workspace_id: str, decide: Callable[[bool], CommandSteps[T]]) -> Command[T]:
+        """Build a command on an inbox that leases from budgets, if its organisation has any.
+
+        `decide` is called with whether the command has the keys for that."""
+        lease_keys = self._budgets.lease_keys(self._org.active_workspace(workspace_id).org_id)
+        command = self.acks.inbox_command(workspace_id, partial(decide, bool(lease_keys)))
+        return command if not lease_keys else replace(command, keys=(*command.keys, *lease_keys))
+
     def _decide_claim(
-        self, workspace_id: str, lease_seconds: int, count: int, options: InstructionOptions | None, reports_read: bool
+        self,
+        workspace_id: str,
+        lease_seconds: int,
+        count: int,
+        options: InstructionOptions | None,
+        reports_read: bool,
+        is_alone: bool,
     ) -> CommandSteps[list[ActivityPageRow]]:
         workspace, now = self._org.active_workspace(workspace_id), self._clock.now()
         if workspace.holds_mail(now):
             return WriteSet([])
+        most, has_budgets = count, self._budgets.is_needed(workspace.org_id)
+        if has_budgets:
+            count += self._limits.budget_skipped_messages
         inbox = yield from load_inbox(workspace_id)
         cursor = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now}
         page = {"count": count, "page_bytes": self._limits.page_bytes}
@@ -136,8 +157,15 @@ class InboxClaims:
             rows += [ActivityPageRow(*row) for row in (yield ReadQuery("claimable", {**cursor, **page}))]
         if not rows:
             return WriteSet([])
+        lease_until, leased = now + lease_seconds * SECOND, WriteSet[list[ActivityPageRow]]([])
+        if has_budgets:
+            leased = yield from lease_for_rows(
+                self._budgets, workspace, rows, most=most, until=lease_until, now=now, is_alone=is_alone
+            )
+            rows = leased.result
+            if not rows:
+                return leased
         positions = [InboxPosition(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
-        lease_until = now + lease_seconds * SECOND
         writes = [
             claim_row(workspace_id, seq, attempt, lease_until, unread=reports_read) for seq, attempt, _ in positions
         ]
@@ -145,12 +173,18 @@ class InboxClaims:
         tick = DeliveryTick.IN_INBOX if reports_read else DeliveryTick.DELIVERED
         ticks = record_ticks(workspace_id, tick, rules.to_ranges(positions), now)
         # control: claim-kept
-        return WriteSet(delivered.result, writes, notify=(org_key(workspace.org_id),)) + ticks + delivered
+        return WriteSet(delivered.result, writes, notify=(org_key(workspace.org_id),)) + ticks + delivered + leased
 
     async def _seconds_to_lease_end(self, workspace_id: str) -> float | None:
-        """Return the seconds until the first lease of a workspace ends; None if it has none."""
+        """Return the seconds until the first lease of a workspace ends; None if it has none.
+
+        Messages that wait for the leases of other turns from a budget are tried again earlier."""
         lease_end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
-        return None if lease_end is None else max(0.0, (lease_end - self._clock.now()) / SECOND)
+        seconds = None if lease_end is None else max(0.0, (lease_end - self._clock.now()) / SECOND)
+        if not self._budgets.is_needed(self._org.active_workspace(workspace_id).org_id):
+            return seconds
+        retry_seconds = float(self._limits.budget_retry_seconds)
+        return retry_seconds if seconds is None else min(seconds, retry_seconds)
 
     # -- reads by cursor -----------------------------------------------------------------------------------------------
 
@@ -190,7 +224,7 @@ class InboxClaims:
             )
             return [*requeued_rows, *rows]
 
-        return await self._deliver_found(workspace_id, find_rows, wait)
+        return await self._deliver_found(workspace_id, find_rows, wait, in_order=True)
 
     async def read_latest(
         self, workspace_id: str, filters: ActivityFilters, count: int, *, wait: float = 0
@@ -210,18 +244,52 @@ class InboxClaims:
         return await self._deliver_found(workspace_id, find_rows, wait)
 
     async def _deliver_found(
-        self, workspace_id: str, find: Callable[[], Awaitable[list[ActivityPageRow]]], wait: float
+        self,
+        workspace_id: str,
+        find: Callable[[], Awaitable[list[ActivityPageRow]]],
+        wait: float,
+        *,
+        in_order: bool = False,
     ) -> list[ActivityPageRow]:
-        """Read rows for an agent and mark them as delivered; returns nothing while it is paused or limited."""
+        """Read rows for an agent and mark them as delivered; returns nothing while it is paused or limited.
+
+        `in_order`: its cursor passes what it is given, so nothing after a message that must wait is returned."""
 
         async def poll_rows() -> Poll[list[ActivityPageRow]]:
-            return Poll(None if self._holds_mail(workspace_id) else await find() or None)
+            if self._holds_mail(workspace_id):
+                return Poll(None)
+            rows = await find()
+            if not rows or not self._budgets.is_needed(self._org.active_workspace(workspace_id).org_id):
+                return Poll(rows or None)
+            decide = partial(self._lease_found, workspace_id, rows, in_order)
+            rows = await self._store.run(self._leasing_command(workspace_id, decide))
+            return Poll(rows or None, next_poll_in=None if rows else float(self._limits.budget_retry_seconds))
 
         if wait <= 0:
             found = (await poll_rows()).result or []
         else:
             found = await self._wakeups.wait_until(log_key(workspace_id), poll_rows, wait) or []
         return await self.mark_delivered(workspace_id, found)
+
+    def _lease_found(
+        self, workspace_id: str, rows: list[ActivityPageRow], in_order: bool, is_alone: bool
+    ) -> CommandSteps[list[ActivityPageRow]]:
+        """Reserve for the messages among rows that were not acknowledged; returns the rows that may be delivered."""
+        workspace, now = self._org.active_workspace(workspace_id), self._clock.now()
+        inbox = yield from load_inbox(workspace_id)
+        found = (row for row in rows if row.inbound_no is not None and row.seq > inbox.acked_seq)
+        messages = sorted(found, key=lambda row: row.seq)
+        if not messages:
+            return WriteSet(rows)
+        until = now + self._limits.budget_hold_seconds * SECOND
+        leased = yield from lease_for_rows(
+            self._budgets, workspace, messages, most=len(messages), until=until, now=now, is_alone=is_alone
+        )
+        waiting = {row.seq for row in messages}.difference(row.seq for row in leased.result)
+        if in_order:
+            end = next((place for place, row in enumerate(rows) if row.seq in waiting), len(rows))
+            return leased.returning(rows[:end])
+        return leased.returning([row for row in rows if row.seq not in waiting])
 
     def _holds_mail(self, workspace_id: str) -> bool:
         """Return whether the workspace is paused or limited. The end of either wakes waiting claims."""

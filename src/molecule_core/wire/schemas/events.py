@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Raw, Struct
 
 from molecule_core.wire.schemas.approvals import ApprovalItem, PoliciesUpdatedPayload
+from molecule_core.wire.schemas.budgets import BudgetDeletedPayload, BudgetUsePayload, BudgetView
 from molecule_core.wire.schemas.delegations import (
     DelegationCompletePayload,
     DelegationFailedPayload,
@@ -105,14 +106,16 @@ class WorkspacePausedPayload(Struct, frozen=True):
 
 
 class WorkspaceLimitedPayload(Struct, frozen=True):
-    """The agent has reached a limit of its vendor: its messages wait until then. `limit_reason`: its own words."""
+    """The agent has reached a limit of its vendor, or a budget is used up: its messages wait until then.
+
+    `limit_reason`: the agent's own words, or `over budget` and how much of it is used."""
 
     limited_until: str
     limit_reason: str
 
 
 class WorkspaceLimitEndedPayload(Struct, frozen=True):
-    """`ended_by`: time, agent or person."""
+    """`ended_by`: time, agent, person or budget."""
 
     ended_by: str
 
@@ -439,6 +442,12 @@ EVENTS: dict[str, EventDefinition] = {
     "APPROVAL_WITHDRAWN": EventDefinition("workspace", ApprovalItem, meaning="A request was withdrawn."),
     "APPROVAL_USED": EventDefinition("workspace", ApprovalItem, meaning="An approval was used."),
     "APPROVAL_POLICIES_UPDATED": EventDefinition("workspace", PoliciesUpdatedPayload),
+    "BUDGET_CHANGED": EventDefinition("persons", BudgetView, meaning="A budget was created, changed or raised."),
+    "BUDGET_DELETED": EventDefinition("persons", BudgetDeletedPayload),
+    "BUDGET_NOTICED": EventDefinition("persons", BudgetUsePayload, meaning="80 % of a budget are spent."),
+    "BUDGET_EXHAUSTED": EventDefinition(
+        "persons", BudgetUsePayload, meaning="A budget is used up: turns wait, and an approval is requested."
+    ),
     "MEMORY_WRITTEN": EventDefinition("workspace", MemoryWrittenPayload),
     "MEMORY_FORGOTTEN": EventDefinition("workspace", MemoryForgottenPayload),
     "SHARED_CONTEXT_UPDATED": EventDefinition("children", SharedContextUpdatedPayload),

@@ -1,0 +1,1 @@
+"""Budgets: limits of money and tokens, from which turns lease before they begin."""
