@@ -6,7 +6,7 @@ import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, NO_PROBLEMS, questionOf, unansweredOf, unclaimedOf, type MessageChain, type DeadLetter, type Problems } from "../state/problems";
 import { at, list, members, number, text } from "../state/json";
 import type { UploadLimits } from "../text/files";
-import type { ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, LoginHelpResponse, RequestRunnerBody, RunnerRequestView, RunnerView, SampleTeamView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
+import type { BudgetView, ChainDetail, ConnectPage, ConversationPage, ConversationPeers, DelegateResponse, DelegationDetail, DelegationItem, DelegationPage, HostRow, LoginHelpResponse, RequestRunnerBody, RunnerRequestView, RunnerView, SampleTeamView, SearchResponse, SessionView, Snapshot, SnapshotPage, TimelinePage, TraceDetail } from "../wire";
 import { sentence } from "../text/strings";
 import { NoResponseError, ApiError } from "./errors";
 import { upload, type UploadOptions } from "./upload";
@@ -435,6 +435,22 @@ export class Api {
     return this.request("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
   }
 
+  async budgets(orgId: string): Promise<readonly BudgetView[]> {
+    return list(await this.request("GET", budgets(orgId)), "budgets") as readonly BudgetView[];
+  }
+
+  createBudget(orgId: string, budget: { scope: string; target_id: string; unit: string; limit: number; period: string }): Promise<unknown> {
+    return this.request("POST", budgets(orgId), budget);
+  }
+
+  changeBudget(orgId: string, budgetId: string, limit: number): Promise<unknown> {
+    return this.request("PUT", `${budgets(orgId)}/${encodeURIComponent(budgetId)}`, { limit });
+  }
+
+  deleteBudget(orgId: string, budgetId: string): Promise<unknown> {
+    return this.request("DELETE", `${budgets(orgId)}/${encodeURIComponent(budgetId)}`, {});
+  }
+
   async connectedApps(workspaceId: string): Promise<readonly ConnectedApp[]> {
     return list(await this.request("GET", `${workspacePath(workspaceId)}/oauth-grants`)).map(appOf).filter((each) => each !== null);
   }
@@ -577,6 +593,10 @@ function runners(orgId: string): string {
 
 function people(orgId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/people`;
+}
+
+function budgets(orgId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/budgets`;
 }
 
 function oauthClients(orgId: string): string {

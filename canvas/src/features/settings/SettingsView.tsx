@@ -10,6 +10,7 @@ import { errorText } from "../../core/api/api";
 import { askToNotify, canNotify } from "../notifications/notifications";
 import type { Theme } from "../../core/store/settings";
 import { OAuthClients } from "../apps/OAuthClients";
+import { Budgets } from "../budgets/Budgets";
 import { People } from "../people/People";
 import group from "../../ui/SettingsGroup.module.css";
 import { OrgName } from "./OrgName";
@@ -69,6 +70,7 @@ export function SettingsView() {
         <Person />
         <People />
         <OAuthClients />
+        <Budgets />
       </div>
     </div>
   );
