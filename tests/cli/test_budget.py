@@ -29,5 +29,5 @@ async def test_a_budget_is_set_changed_listed_and_deleted(tmp_path: Path) -> Non
         _, lease, _ = await budget(state, port, "lease", "Ops", "--money", "0.5", "--tokens", "1000")
         assert lease == "a turn leases 0.50 or 1,000 tokens"
         code, _, error = await budget(state, port, "set", "--team", "Ops", "--money", "much")
-        assert (code, "'much' is not an amount" in error) == (1, True)
+        assert (code, "'much' is not an amount" in error) == (2, True)
         assert await budget(state, port, "delete", budget_id) == (0, f"deleted {budget_id}", "")

@@ -211,7 +211,8 @@ async def _copy_table(connection: Any, target: apsw.Connection, table: str, key:
 
 def _column_definition(name: str, kind: str, nullable: str, default: str | None) -> str:
     rest = "" if nullable == "YES" else " NOT NULL"
-    return f"{name} {kind.upper()}{rest}" + (f" DEFAULT {default}" if default is not None else "")
+    # PostgreSQL shows the default of a text with its type, as in ''::text, which SQLite cannot parse.
+    return f"{name} {kind.upper()}{rest}" + (f" DEFAULT {default.partition('::')[0]}" if default is not None else "")
 
 
 def _index_columns(definition: str) -> str:
