@@ -358,6 +358,10 @@ class A2ANetwork(PushNetwork):
         self.by_host = {each.host: each for each in agents}
         self.tokens: dict[str, Callable[[dict[str, str], bytes], FetchResult]] = {}
         self.forbidden: set[str] = set()
+        # Cards and key sets that a test writes, by their urls.
+        self.cards: dict[str, Any] = {}
+        self.keys: dict[str, Any] = {}
+        self.key_gets: list[str] = []
 
     def add(self, agent: StubAgent) -> StubAgent:
         """Add an agent."""
@@ -375,6 +379,11 @@ class A2ANetwork(PushNetwork):
 
     async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> FetchResult:
         agent = self._agent(url)
+        if url in self.keys:
+            self.key_gets.append(url)
+            return _json(200, self.keys[url])
+        if url in self.cards:
+            return _json(200, self.cards[url])
         if agent is None:
             return await super().get(url, headers, timeout_seconds=timeout_seconds, max_bytes=max_bytes)
         if url == agent.card_url:

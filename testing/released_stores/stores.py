@@ -29,6 +29,7 @@ RELEASED = {
     15: _FOLDER / "schema_15.sql",
     16: _FOLDER / "schema_16.sql",
     17: _FOLDER / "schema_17.sql",
+    18: _FOLDER / "schema_18.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

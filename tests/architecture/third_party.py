@@ -35,7 +35,7 @@ THIRD_PARTIES = {
     "langchain_core": Permission(("langchain",), lazily=True),
     "opentelemetry": Permission(("common.tracing",), lazily=True),
     "acp": Permission(("agent.acp_library",), lazily=True),
-    "jwt": Permission(("api.a2a.card_signatures",), lazily=True),
+    "jwt": Permission(("api.a2a.card_signatures", "a2a_agents.card_signatures"), lazily=True),
     "any_llm": Permission(("agent.engines.any_llm_model",), lazily=True),
     "msgspec": Permission(ANYWHERE),
 }

@@ -5,13 +5,21 @@ a url, an error or a log entry."""
 
 import base64
 import hashlib
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
-from molecule_core.a2a_agents import rules
-from molecule_core.a2a_agents.model import A2AAgent, A2ACredential, A2ACredentialKind, FetchedCard
+from molecule_core.a2a_agents import card_signatures, rules
+from molecule_core.a2a_agents.model import (
+    A2AAgent,
+    A2ACredential,
+    A2ACredentialKind,
+    CardKeys,
+    CardSignature,
+    FetchedCard,
+)
 from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import FetchFailed, InvalidField, InvalidJson, JsonTooDeep
 from molecule_core.common.limits import Limits
@@ -46,8 +54,8 @@ class A2AClient:
         self._known_extensions = known_extensions
         self._tokens: dict[str, _CachedToken] = {}
 
-    async def fetch_card(self, url: str, etag: str | None = None) -> FetchedCard | None:
-        """Fetch and parse a card; None if it is still the one with this ETag.
+    async def fetch_card(self, url: str, etag: str | None = None, keys: CardKeys | None = None) -> FetchedCard | None:
+        """Fetch and parse a card; None if it is still the one with this ETag. A card with keys must be signed by one.
 
         Raises UnsafeUrl, FetchFailed, InvalidField."""
         headers = {"Accept": "application/json", **({} if etag is None else {"If-None-Match": etag})}
@@ -65,9 +73,42 @@ class A2AClient:
             card = strict_json.decode(found.body, max_depth=self._limits.json_depth)
         except (InvalidJson, JsonTooDeep) as error:
             raise InvalidField(reason=f"the agent card is not usable JSON: {error.text}") from None
+        signature = CardSignature.NONE
+        if keys is not None:
+            if not isinstance(card, dict):
+                raise InvalidField(reason="the agent card is not a JSON object. Use the url of an A2A agent card.")
+            card = card_signatures.verify_card(card, await self._load_keys(keys))  # control: card-signature
+            signature = CardSignature.VERIFIED
+        elif isinstance(card, dict) and card.get("signatures"):
+            signature = CardSignature.NOT_CHECKED
         parsed = parse_card(card, known_extensions=self._known_extensions)
         await self._fetcher.check_url(parsed.interface.url)
-        return FetchedCard(card, parsed, found.headers.get("etag"))
+        return FetchedCard(card, parsed, found.headers.get("etag"), signature)
+
+    async def _load_keys(self, keys: CardKeys) -> list[Any]:
+        """Return the keys that verify a card. Raises UnsafeUrl, InvalidField."""
+        if not keys.jwks_url:
+            return [card_signatures.parse_public_key(keys.pem)]
+        try:
+            found = await self._fetcher.get(
+                keys.jwks_url,
+                {"Accept": "application/json"},
+                timeout_seconds=_SHORT_SECONDS,
+                max_bytes=self._limits.card_bytes,
+            )
+        except FetchFailed as error:
+            raise InvalidField(
+                reason=f"the keys of the agent card could not be fetched: {error.details['reason']}. Check their url."
+            ) from None
+        if found.status != _OK:
+            raise InvalidField(
+                reason=f"the keys of the agent card could not be fetched: HTTP {found.status}. Check their url."
+            )
+        try:
+            value = strict_json.decode(found.body, max_depth=self._limits.json_depth)
+        except (InvalidJson, JsonTooDeep) as error:
+            raise InvalidField(reason=f"the keys of the agent card are not usable JSON: {error.text}") from None
+        return card_signatures.parse_key_set(value)
 
     async def call(self, agent: A2AAgent, call: AgentCall) -> FetchResult:
         """Call an operation. Raises UnsafeUrl, FetchFailed. An access token that is refused is renewed once."""

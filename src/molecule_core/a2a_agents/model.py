@@ -52,11 +52,28 @@ class A2ACredential(Struct, frozen=True, kw_only=True):
         return f"A2ACredential({self.kind.value})"
 
 
+class CardSignature(StrEnum):
+    """What is known of the signature of an agent card."""
+
+    VERIFIED = "verified"
+    NOT_CHECKED = "not_checked"
+    """Signed, and no key of its signer was named."""
+    NONE = "none"
+
+
+class CardKeys(Struct, frozen=True, kw_only=True):
+    """The public keys that sign the card of an A2A agent: one as PEM, or the address of a JSON Web Key Set."""
+
+    pem: str = ""
+    jwks_url: str = ""
+
+
 class A2AAgent(Struct, frozen=True):
     """The A2A agent of a workspace, in column order. `card` and `credential` are JSON text.
 
     `checked_at`: when the card was last fetched, or 0. `error`: why the last check failed. `notification_key`: derives
-    the tokens of push notifications; empty until the card is checked."""
+    the tokens of push notifications; empty until the card is checked. `card_keys`: JSON text, or None; without a
+    signature of one of them the card is refused. `signature`: a CardSignature."""
 
     workspace_id: str
     org_id: str
@@ -67,6 +84,8 @@ class A2AAgent(Struct, frozen=True):
     checked_at: int
     error: str | None
     notification_key: str
+    card_keys: str | None = None
+    signature: str = CardSignature.NONE.value
 
     def __repr__(self) -> str:
         return f"A2AAgent({self.workspace_id})"
@@ -79,13 +98,18 @@ class A2AAgent(Struct, frozen=True):
         """Return the credential, or None."""
         return None if self.credential is None else msgspec.json.decode(self.credential, type=A2ACredential)
 
+    def parsed_card_keys(self) -> CardKeys | None:
+        """Return the keys that sign the card, or None."""
+        return None if self.card_keys is None else msgspec.json.decode(self.card_keys, type=CardKeys)
+
 
 class FetchedCard(Struct, frozen=True):
-    """A card as its agent sent it, and what the server needs of it."""
+    """A card as its agent sent it, or what of it is signed, and what the server needs of it."""
 
     card: dict[str, Any]
     parsed: AgentCard
     etag: str | None
+    signature: CardSignature
 
 
 class RemoteTask(Struct, frozen=True):
@@ -125,6 +149,11 @@ class RemoteTask(Struct, frozen=True):
 def encode_card(card: AgentCard) -> str:
     """Return what the server needs of a card as text."""
     return msgspec.json.encode(card).decode()
+
+
+def encode_card_keys(keys: CardKeys | None) -> str | None:
+    """Return the keys of a card as text."""
+    return None if keys is None else msgspec.json.encode(keys).decode()
 
 
 def encode_credential(credential: A2ACredential | None) -> str | None:

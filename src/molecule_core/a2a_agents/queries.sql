@@ -2,22 +2,26 @@
 
 -- name: a2a_agent
 -- the A2A agent of a workspace
-SELECT workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key
+SELECT workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key, card_keys,
+    signature
 FROM a2a_agents WHERE workspace_id = :workspace_id;
 
 -- name: save_a2a_agent
 -- store the A2A agent of a workspace; its notification key stays, so that open tasks go on notifying
-INSERT INTO a2a_agents (workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key)
-VALUES (:workspace_id, :org_id, :card_url, :etag, :card, :credential, :checked_at, :error, :notification_key)
+INSERT INTO a2a_agents (workspace_id, org_id, card_url, etag, card, credential, checked_at, error, notification_key,
+    card_keys, signature)
+VALUES (:workspace_id, :org_id, :card_url, :etag, :card, :credential, :checked_at, :error, :notification_key,
+    :card_keys, :signature)
 ON CONFLICT (workspace_id) DO UPDATE SET
     card_url = excluded.card_url, etag = excluded.etag, card = excluded.card, credential = excluded.credential,
-    checked_at = excluded.checked_at, error = excluded.error;
+    checked_at = excluded.checked_at, error = excluded.error, card_keys = excluded.card_keys,
+    signature = excluded.signature;
 
 -- name: save_a2a_check
--- store the result of a check of a card, unless its address has changed meanwhile
+-- store the result of a check of a card, unless its address or its keys have changed meanwhile
 UPDATE a2a_agents SET etag = :etag, card = :card, checked_at = :checked_at, error = :error,
-    notification_key = :notification_key
-WHERE workspace_id = :workspace_id AND card_url = :card_url;
+    notification_key = :notification_key, signature = :signature
+WHERE workspace_id = :workspace_id AND card_url = :card_url AND COALESCE(card_keys, '') = :card_keys;
 
 -- name: forget_a2a_agent
 -- delete the A2A agent of a workspace, with its credential

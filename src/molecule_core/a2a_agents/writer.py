@@ -15,10 +15,12 @@ from molecule_core.a2a_agents.model import (
     A2A_TASK_TIMER,
     A2AAgent,
     A2ACredential,
+    CardKeys,
     FetchedCard,
     RemoteTask,
     TaskUpdates,
     encode_card,
+    encode_card_keys,
     encode_credential,
     same_card,
 )
@@ -58,6 +60,7 @@ class PreparedAgent(NamedTuple):
     card_url: str
     fetched: FetchedCard
     credential: A2ACredential | None
+    card_keys: CardKeys | None
 
 
 class A2AAgentWriter:
@@ -84,18 +87,24 @@ class A2AAgentWriter:
         self._slots = asyncio.Semaphore(_CONCURRENT_CHECKS)
         self._checks: set[asyncio.Task[None]] = set()
 
-    async def prepare(self, card_url: str, credential: Callable[[FetchedCard], A2ACredential | None]) -> PreparedAgent:
+    async def prepare(
+        self,
+        card_url: str,
+        credential: Callable[[FetchedCard], A2ACredential | None],
+        card_keys: CardKeys | None = None,
+    ) -> PreparedAgent:
         """Fetch and check the card of an agent before it is stored.
 
-        `credential`: completes a credential with what the card says. Raises InvalidField, UnsafeUrl."""
+        `credential`: completes a credential with what the card says. `card_keys`: the card must be signed by one of
+        them. Raises InvalidField, UnsafeUrl."""
         try:
-            fetched = await self._client.fetch_card(card_url)
+            fetched = await self._client.fetch_card(card_url, keys=card_keys)
         except FetchFailed as error:
             raise InvalidField(
                 reason=f"the agent card could not be fetched: {error.details['reason']}. Check its url."
             ) from None
         assert fetched is not None  # without an ETag there is always a card
-        return PreparedAgent(card_url, fetched, credential(fetched))
+        return PreparedAgent(card_url, fetched, credential(fetched), card_keys)
 
     def changes(self, prepared: PreparedAgent | None) -> Callable[[Workspace], WriteSet[None]]:
         """Return what a command that creates or changes a workspace also stores: its agent, or that it has none."""
@@ -114,6 +123,8 @@ class A2AAgentWriter:
                 checked_at=0,
                 error=None,
                 notification_key=self._new_notification_key(),
+                card_keys=encode_card_keys(prepared.card_keys),
+                signature=prepared.fetched.signature.value,
             )
             # The first check stores the card in the workspace and makes it online.
             writes: list[Statement] = [
@@ -156,9 +167,12 @@ class A2AAgentWriter:
             key = agent.notification_key or self._new_notification_key()
             checked = replace(agent, checked_at=self._clock.now(), error=None, notification_key=key)
             try:
-                fetched = await self._client.fetch_card(agent.card_url, agent.etag)
+                keys = agent.parsed_card_keys()
+                # A signed card is read anew each time: its keys may have been withdrawn.
+                fetched = await self._client.fetch_card(agent.card_url, agent.etag if keys is None else None, keys)
                 if fetched is not None:
-                    checked = replace(checked, etag=fetched.etag, card=encode_card(fetched.parsed))
+                    card, signature = encode_card(fetched.parsed), fetched.signature.value
+                    checked = replace(checked, etag=fetched.etag, card=card, signature=signature)
                     if not same_card(workspace.agent_card, fetched.card):
                         await self._org_writer.update_card(workspace.id, fetched.card)
             except MoleculeError as error:
@@ -178,8 +192,8 @@ class A2AAgentWriter:
 
 
 def _check_row(agent: A2AAgent) -> dict[str, Any]:
-    names = ("workspace_id", "card_url", "etag", "card", "checked_at", "error", "notification_key")
-    return {name: getattr(agent, name) for name in names}
+    names = ("workspace_id", "card_url", "etag", "card", "checked_at", "error", "notification_key", "signature")
+    return {**{name: getattr(agent, name) for name in names}, "card_keys": agent.card_keys or ""}
 
 
 def _workspace_command(org_id: str, workspace_id: str, writes: list[Statement]) -> Command[None]:

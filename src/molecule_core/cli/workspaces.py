@@ -27,6 +27,8 @@ _A2A_MEMBERS = (
     "streaming",
     "updates",
     "credential",
+    "signature",
+    "card_keys",
     "checked_at",
     "error",
 )
@@ -172,6 +174,12 @@ def send_text(workspace: str, text: str | None, org: str | None, **flags: Any) -
 # -- workspaces --------------------------------------------------------------------------------------------------------
 
 
+_CARD_KEY = click.option(
+    "--card-key", "card_key_path", help="File with the public key (PEM) that its card must be signed with."
+)
+_CARD_JWKS = click.option("--card-jwks", "jwks_url", help="Address of the key set that its card must be signed with.")
+
+
 @click.group("workspace")
 def command() -> None:
     """Create, pause, resume, remove and rotate workspaces. WORKSPACE is an id, a unique name, or a path (Lead/Ops)."""
@@ -191,6 +199,8 @@ def command() -> None:
     "credential_path",
     help="File with the credential of that agent as JSON, or - for standard input; see docs/how-to/a2a-agents.md.",
 )
+@_CARD_KEY
+@_CARD_JWKS
 @_ORG
 @client_options
 def create(
@@ -208,11 +218,13 @@ def create(
 
     With --push-url, the secret that signs the pushes is printed too."""
     credential = None if credential_path is None else _read_credential(credential_path)
+    keys = _read_card_keys(flags.pop("card_key_path"), flags.pop("jwks_url"))
 
     async def work(api: ApiClient) -> None:
         org_id = await find_org_id(api, org)
         body: dict[str, Any] = {"name": name, "org_id": org_id, "external": True}
         given = {"role": role, "runtime": runtime, "url": url, "a2a_card_url": card_url, "a2a_credential": credential}
+        given["a2a_card_keys"] = keys
         body |= {key: value for key, value in given.items() if value is not None}
         if parent is not None:
             body["parent_id"] = find_workspace(await api.get("/workspaces", org_id=org_id), parent)["id"]
@@ -234,15 +246,36 @@ def _read_credential(path: str) -> Any:
         raise CommandFailed(reason=reason) from None
 
 
+def _read_card_keys(path: str | None, jwks_url: str | None) -> dict[str, str] | None:
+    """Return the keys of a card from a file or by their address. Raises CommandFailed."""
+    if path is None:
+        return None if jwks_url is None else {"jwks_url": jwks_url}
+    try:
+        return {"pem": Path(path).read_text("utf-8"), **({} if jwks_url is None else {"jwks_url": jwks_url})}
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(reason=f"the key file cannot be read: {error}. Check its path.") from None
+
+
 @command.command("a2a")
 @_WORKSPACE
 @click.option("--card", "card_url", help="Use the A2A agent with the card at this URL.")
 @click.option("--credential", "credential_path", help="File with its credential as JSON, or - for standard input.")
+@_CARD_KEY
+@_CARD_JWKS
+@click.option("--unsigned", is_flag=True, help="Accept cards without a signature again.")
 @click.option("--end", is_flag=True, help="Stop using the A2A agent: the workspace polls again.")
 @_ANY_ORG
 @client_options
 def change_a2a_agent(
-    workspace: str, card_url: str | None, credential_path: str | None, end: bool, org: str | None, **flags: Any
+    workspace: str,
+    card_url: str | None,
+    credential_path: str | None,
+    card_key_path: str | None,
+    jwks_url: str | None,
+    unsigned: bool,
+    end: bool,
+    org: str | None,
+    **flags: Any,
 ) -> None:
     """Show or change the A2A agent of a workspace: the address of its card, and the credential for it.
 
@@ -252,6 +285,9 @@ def change_a2a_agent(
         body["a2a_card_url"] = None
     if credential_path is not None:
         body["a2a_credential"] = _read_credential(credential_path)
+    keys = _read_card_keys(card_key_path, jwks_url)
+    if keys is not None or unsigned:
+        body["a2a_card_keys"] = keys
 
     async def work(api: ApiClient) -> None:
         path = f"/workspaces/{await find_workspace_id(api, workspace, org)}"

@@ -417,7 +417,10 @@ class Server:
         yield from PeopleRoutes(access.writer, access.reader, self.live_hub, public_url=url).routes()
         templates = TemplateChoices(self.instructions.reader)
         a2a = self.a2a_agents
-        yield from WorkspaceRoutes(self.org_writer, org, templates, self._fetcher, a2a.writer, public_url=url).routes()
+        workspaces = WorkspaceRoutes(
+            self.org_writer, org, templates, self._fetcher, a2a.writer, a2a.reader, public_url=url
+        )
+        yield from workspaces.routes()
         yield from RemoteAgentRoutes(a2a.reader, a2a.notifications).routes()
         yield from NotificationRoutes(a2a.notifications).routes()
         yield from WorkspaceTreeRoutes(self.org_writer, org, templates, public_url=url).routes()

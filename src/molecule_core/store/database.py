@@ -150,7 +150,7 @@ class Command(Struct, Generic[T]):
     exclusive: bool = False
 
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 
 
 class Subscribers(Protocol):

@@ -996,7 +996,8 @@ CREATE INDEX runner_requests_by_runner ON runner_requests (runner_id);
 CREATE INDEX runner_requests_by_expiry ON runner_requests (expires_at);
 
 -- a2a_agents: the A2A agents of workspaces. credential: readable because the server presents it. notification_key: derives
--- the token of each task's push notifications, which the server presents too; empty until the card is checked
+-- the token of each task's push notifications, which the server presents too; empty until the card is checked. card_keys: of the signer of
+-- the card; without their signature the card is refused
 CREATE TABLE a2a_agents (
     workspace_id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -1006,7 +1007,9 @@ CREATE TABLE a2a_agents (
     credential TEXT,
     checked_at BIGINT NOT NULL,
     error TEXT,
-    notification_key TEXT NOT NULL DEFAULT ''
+    notification_key TEXT NOT NULL DEFAULT '',
+    card_keys TEXT,
+    signature TEXT NOT NULL DEFAULT 'none'
 );
 
 -- a2a_agents: tasks at those agents, each for one message. due: when it is looked at next, or 0; notified: how often its

@@ -60,6 +60,7 @@ interface NewWorkspace {
   role?: string;
   a2a_card_url?: string;
   a2a_credential?: A2ACredential;
+  a2a_card_keys?: { jwks_url: string };
 }
 
 /** A credential for an A2A agent of others. No response contains it. */
@@ -91,6 +92,8 @@ export interface A2AAgent {
   updates: string;
   /** Whether the agent offers push notifications. */
   pushOffered: boolean;
+  /** What is known of the signature of its card: verified, not_checked or none. */
+  signature: string;
   credential: string | null;
   /** Why the last check of its card failed. */
   error: string | null;
@@ -361,6 +364,7 @@ export class Api {
       interfaceUrl: text(found, "interface_url") ?? "",
       protocol: `A2A ${text(found, "version") ?? ""} ${text(found, "binding") ?? ""}`,
       updates: text(found, "updates") ?? "",
+      signature: text(found, "signature") ?? "",
       pushOffered: at(found, "push_offered") === true,
       credential: text(found, "credential"),
       error: text(found, "error"),

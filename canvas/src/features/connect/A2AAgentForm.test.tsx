@@ -19,12 +19,14 @@ test("an A2A agent is added by its card, with a credential of its kind", async (
   write("Credential", "oauth2");
   write("Client ID", "us");
   write("Client secret", "hidden");
+  write("Key set of its signer", " https://agents.example/jwks.json ");
   fireEvent.click(screen.getByRole("button", { name: "Add agent" }));
   await flushPromises();
   expect(create).toHaveBeenCalledWith({
     name: "Translator",
     a2a_card_url: CARD,
     a2a_credential: { kind: "oauth2", secret: "hidden", client_id: "us" },
+    a2a_card_keys: { jwks_url: "https://agents.example/jwks.json" },
   });
   expect(screen.getByLabelText("Client secret").getAttribute("type")).toBe("password");
 });

@@ -15,6 +15,7 @@ export function A2AAgentForm() {
   const [name, setName] = useState("");
   const [parent, setParent] = useState("");
   const [credential, setCredential] = useState<A2ACredential | null>(null);
+  const [keySet, setKeySet] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const id = useId();
@@ -24,6 +25,7 @@ export function A2AAgentForm() {
       name: name.trim(),
       a2a_card_url: cardUrl.trim(),
       ...(credential === null ? {} : { a2a_credential: credential }),
+      ...(keySet.trim() === "" ? {} : { a2a_card_keys: { jwks_url: keySet.trim() } }),
       ...(parent === "" ? {} : { parent_id: parent }),
     });
     router.go({ view: "org", focus: made.id, panel: "chat", filter: "" });
@@ -68,6 +70,22 @@ export function A2AAgentForm() {
       </div>
       <ParentField value={parent} onChange={setParent} />
       <CredentialFields value={credential} onChange={setCredential} />
+      <div className={css.field}>
+        <label htmlFor={`${id}keys`}>Key set of its signer</label>
+        <input
+          id={`${id}keys`}
+          type="url"
+          inputMode="url"
+          value={keySet}
+          autoComplete="off"
+          placeholder="https://agents.example/.well-known/jwks.json"
+          aria-describedby={`${id}keyshint`}
+          onChange={(event) => setKeySet(event.target.value)}
+        />
+        <p id={`${id}keyshint`} className={css.hint}>
+          Optional. A card without a signature of one of these keys is refused.
+        </p>
+      </div>
       {problem !== null && (
         <p className={css.problem} role="alert">
           {problem}

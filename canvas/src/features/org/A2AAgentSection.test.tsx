@@ -14,6 +14,7 @@ async function show(updates: string, pushOffered: boolean): Promise<string> {
     protocol: "A2A 1.0 JSONRPC",
     updates,
     pushOffered,
+    signature: "not_checked",
     credential: "bearer",
     error: null,
   });
@@ -27,6 +28,10 @@ async function show(updates: string, pushOffered: boolean): Promise<string> {
 test("the way in which changes of tasks arrive is shown", async () => {
   expect(await show("push", true)).toContain("Push notifications");
   expect(screen.queryByText(/public_url/)).toBeNull();
+});
+
+test("a signature that nothing was named to check is shown as not checked", async () => {
+  expect(await show("poll", false)).toContain("Signature not checked");
 });
 
 test("an agent whose notifications cannot reach the server says what they need", async () => {

@@ -16,6 +16,8 @@ const CREDENTIALS: Readonly<Record<string, string>> = { bearer: "Bearer token", 
 
 const UPDATES: Readonly<Record<string, string>> = { stream: "Stream", push: "Push notifications", poll: "Polling" };
 
+const SIGNATURES: Readonly<Record<string, string>> = { verified: "Verified", not_checked: "Signature not checked", none: "Not signed" };
+
 export function A2AAgentSection({ workspace, cardUrl }: { workspace: Workspace; cardUrl: string }) {
   const { api, canSend } = useSession();
   const [agent, setAgent] = useState<A2AAgent | null>(null);
@@ -37,6 +39,7 @@ export function A2AAgentSection({ workspace, cardUrl }: { workspace: Workspace; 
         <Fact name="Card">{cardUrl}</Fact>
         {agent !== null && <Fact name="Called at">{agent.interfaceUrl}</Fact>}
         {agent !== null && <Fact name="Protocol">{agent.protocol}</Fact>}
+        {agent !== null && <Fact name="Card signature">{SIGNATURES[agent.signature] ?? agent.signature}</Fact>}
         {agent !== null && <Fact name="Updates">{UPDATES[agent.updates] ?? agent.updates}</Fact>}
         {agent !== null && (
           <Fact name="Credential">{agent.credential === null ? <span className={css.none}>None</span> : (CREDENTIALS[agent.credential] ?? agent.credential)}</Fact>

@@ -18,7 +18,9 @@ class A2AAgentResponse(Struct, frozen=True):
     `updates`: how the server learns of changes of a task: `stream`, `push` or `poll`. `push_offered`: the agent offers
     push notifications, for which the server needs a public address; they are not used where the agent streams.
     `credential`: the kind of the stored credential, or null. `origins`: the only ones that get it. `accepts`: the kinds
-    of credentials that the card describes. `error`: why the last check of the card failed."""
+    of credentials that the card describes. `error`: why the last check of the card failed.
+    `signature` of the card: `verified`, `not_checked` (no key was named) or `none`. `card_keys`: `pem`, the address of
+    the key set that the card must be signed with, or null."""
 
     card_url: str
     interface_url: str
@@ -30,6 +32,8 @@ class A2AAgentResponse(Struct, frozen=True):
     credential: str | None
     origins: tuple[str, ...]
     accepts: tuple[str, ...]
+    signature: str
+    card_keys: str | None
     checked_at: str | None
     error: str | None
 
@@ -57,7 +61,7 @@ class RemoteAgentRoutes:
 
 
 def _agent_response(agent: A2AAgent, updates: TaskUpdates) -> A2AAgentResponse:
-    card, credential = agent.parsed_card(), agent.parsed_credential()
+    card, credential, keys = agent.parsed_card(), agent.parsed_credential(), agent.parsed_card_keys()
     return A2AAgentResponse(
         card_url=agent.card_url,
         interface_url=card.interface.url,
@@ -69,6 +73,8 @@ def _agent_response(agent: A2AAgent, updates: TaskUpdates) -> A2AAgentResponse:
         credential=None if credential is None else credential.kind.value,
         origins=() if credential is None else credential.origins,
         accepts=card.schemes,
+        signature=agent.signature,
+        card_keys=None if keys is None else keys.jwks_url or "pem",
         checked_at=to_rfc3339(agent.checked_at) if agent.checked_at else None,
         error=agent.error,
     )

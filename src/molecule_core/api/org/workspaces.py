@@ -6,7 +6,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from molecule_core.a2a_agents import rules as rules_of_agents
-from molecule_core.a2a_agents.model import A2ACredential, A2ACredentialKind, FetchedCard
+from molecule_core.a2a_agents.model import A2ACredential, A2ACredentialKind, CardKeys, FetchedCard
+from molecule_core.a2a_agents.reader import A2AAgentReader
 from molecule_core.a2a_agents.writer import A2AAgentWriter, PreparedAgent
 from molecule_core.access.model import CredentialKind, Role
 from molecule_core.api.http.response import Response
@@ -68,10 +69,18 @@ class A2ACredentialBody(Struct, forbid_unknown_fields=True):
     scopes: list[str] | None = None
 
 
+class CardKeysBody(Struct, forbid_unknown_fields=True):
+    """What the card of an A2A agent must be signed with: a public key as PEM, or the address of a JSON Web Key Set."""
+
+    pem: str | None = None
+    jwks_url: str | None = None
+
+
 class CreateWorkspaceBody(Struct):
     """A workspace to create. Without a url it polls; with one, its messages are pushed there.
 
-    `a2a_card_url`: the address of the card of an A2A agent of others, which becomes the agent of the workspace."""
+    `a2a_card_url`: the address of the card of an A2A agent of others, which becomes the agent of the workspace.
+    `a2a_card_keys`: an agent card without a signature of one of these keys is refused."""
 
     name: str
     org_id: str | None = None
@@ -92,12 +101,14 @@ class CreateWorkspaceBody(Struct):
     key: str | None = None
     a2a_card_url: str | None = None
     a2a_credential: A2ACredentialBody | None = None
+    a2a_card_keys: CardKeysBody | None = None
 
 
 class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
     """Changes to a workspace; what is left out stays. `parent_id` moves it and all below it; null: to the top.
 
-    `a2a_card_url`: null ends the use of the A2A agent. `a2a_credential`: null removes the credential."""
+    `a2a_card_url`: null ends the use of the A2A agent. `a2a_credential`: null removes the credential. `a2a_card_keys`:
+    null accepts cards without a signature; they stay when the address of the card changes."""
 
     parent_id: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -117,6 +128,7 @@ class ChangeWorkspaceBody(Struct, forbid_unknown_fields=True):
     key: str | UnsetType | None = UNSET
     a2a_card_url: str | UnsetType | None = UNSET
     a2a_credential: A2ACredentialBody | UnsetType | None = UNSET
+    a2a_card_keys: CardKeysBody | UnsetType | None = UNSET
     collapsed: bool | UnsetType = UNSET
     x: float | UnsetType = UNSET
     y: float | UnsetType = UNSET
@@ -155,11 +167,13 @@ class WorkspaceRoutes:
         templates: TemplateChoices,
         fetcher: Fetcher,
         a2a_agents: A2AAgentWriter,
+        a2a_reader: A2AAgentReader,
         *,
         public_url: str,
     ) -> None:
         self._fetcher = fetcher
         self._a2a_agents = a2a_agents
+        self._a2a_reader = a2a_reader
         self._templates = templates
         self._writer = writer
         self._org = org
@@ -255,7 +269,8 @@ class WorkspaceRoutes:
         check_workspace_numbers(body.tier, body.max_concurrent_tasks)
         org_id = self._org_id_for(request, body.org_id)
         self._templates.check(request.caller, org_id, body.instruction_template_id, None)
-        agent = await self._prepare_agent(request, body.a2a_card_url, body.a2a_credential)
+        keys = _to_card_keys(body.a2a_card_keys)
+        agent = await self._prepare_agent(request, body.a2a_card_url, body.a2a_credential, keys)
         point = body.canvas or CanvasPoint()
         new = NewWorkspace(
             name=body.name,
@@ -297,23 +312,31 @@ class WorkspaceRoutes:
         )
 
     async def _prepare_agent(
-        self, request: Request, card_url: str | None, credential: A2ACredentialBody | None
+        self,
+        request: Request,
+        card_url: str | None,
+        credential: A2ACredentialBody | A2ACredential | None,
+        keys: CardKeys | None,
     ) -> PreparedAgent | None:
-        """Fetch and check the card of an A2A agent. Raises InvalidField, UnsafeUrl."""
+        """Fetch and check the card of an A2A agent. Raises InvalidField, UnsafeUrl.
+
+        `credential`: a new one, or the stored one, which keeps its origins."""
         if not card_url:
-            if credential is not None:
-                raise InvalidField(reason="a credential of an A2A agent needs the url of its card. Set a2a_card_url.")
+            if credential is not None or keys is not None:
+                raise InvalidField(
+                    reason="a credential or key of an A2A agent needs the url of its card. Set a2a_card_url."
+                )
             return None
 
         def complete(fetched: FetchedCard) -> A2ACredential | None:
-            if credential is None:
-                return None
+            if not isinstance(credential, A2ACredentialBody):
+                return credential
             named = {name: getattr(credential, name) for name in ("header", "client_id", "token_url", "scopes")}
             return rules_of_agents.complete_credential(
                 credential.kind, credential.secret, card_url, fetched.parsed, request.limits, **named
             )
 
-        return await self._a2a_agents.prepare(card_url, complete)
+        return await self._a2a_agents.prepare(card_url, complete, keys)
 
     async def _check_url(self, mode: str | None, url: str | None) -> None:
         """Check that the server may send requests to a push url. Raises UnsafeUrl, FetchFailed."""
@@ -385,14 +408,22 @@ class WorkspaceRoutes:
         return json_response(self._workspace_view(changed))
 
     async def _changed_agent(self, request: Request, fields: dict[str, Any]) -> PreparedAgent | None:
-        """Return the A2A agent that a change sets; None if it sets none. A new card url drops the credential."""
-        has_credential = "a2a_credential" in fields
-        credential = fields.pop("a2a_credential", None)
-        if "a2a_card_url" not in fields and not has_credential:
+        """Return the A2A agent that a change sets; None if it sets none.
+
+        A new card url drops the credential. Keys stay: else a change of the url would be a way around them."""
+        given = fields.keys() & {"a2a_card_url", "a2a_credential", "a2a_card_keys"}
+        if not given:
             return None
+        stored = await self._a2a_reader.agent(request.workspace.id)
+        credential, keys = fields.pop("a2a_credential", None), fields.pop("a2a_card_keys", None)
         card_url = fields.setdefault("a2a_card_url", request.workspace.a2a_card_url)
         body = None if credential is None else msgspec.convert(credential, A2ACredentialBody)
-        return await self._prepare_agent(request, card_url, body)
+        kept = stored.parsed_credential() if stored is not None and given == {"a2a_card_keys"} else None
+        if "a2a_card_keys" in given:
+            used = _to_card_keys(None if keys is None else msgspec.convert(keys, CardKeysBody))
+        else:
+            used = stored.parsed_card_keys() if stored is not None and card_url else None
+        return await self._prepare_agent(request, card_url, body or kept, used)
 
     async def remove_workspace(self, request: Request) -> Response:
         """Remove a workspace and all below it; with `name`, only if a person typed its current name to confirm."""
@@ -423,6 +454,15 @@ class WorkspaceRoutes:
         return WorkspaceTreeNode(
             workspace.id, workspace.name, workspace.role, workspace.status.value, limited_until, below
         )
+
+
+def _to_card_keys(body: CardKeysBody | None) -> CardKeys | None:
+    """Return the keys that a body names. Raises InvalidField."""
+    if body is None:
+        return None
+    if bool(body.pem) == bool(body.jwks_url):
+        raise InvalidField(reason="a2a_card_keys needs pem or jwks_url, and not both. Name the key or its address.")
+    return CardKeys(pem=body.pem or "", jwks_url=body.jwks_url or "")
 
 
 def check_workspace_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
