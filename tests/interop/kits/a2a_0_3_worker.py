@@ -53,7 +53,7 @@ class Worker(AgentExecutor):  # type: ignore[misc]
             await updater.reject(updater.new_agent_message([text_part("not my job")]))
             return
         if verb == "slow":
-            for count in range(int(rest) * 10):
+            for count in range(int(rest.split()[0]) * 10):
                 if count % 10 == 0:
                     await updater.add_artifact([text_part(f"{count // 10} ")], artifact_id="log", append=count > 0)
                 with contextlib.suppress(TimeoutError):  # the work of an agent takes time
