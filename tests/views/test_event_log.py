@@ -569,7 +569,16 @@ STATE_PAYLOADS: tuple[Item, ...] = (
 
 def test_the_filter_by_state_reads_the_payload_of_each_event_that_may_have_it() -> None:
     found = set[tuple[str, str]]()
-    rest = {"seq": 1, "reason": "r", "messages": 2, "task_preview": "t", "response_preview": "r", "limit": "l"}
+    rest = {
+        "seq": 1,
+        "reason": "r",
+        "messages": 2,
+        "spent": 1,
+        "leased": 1,
+        "task_preview": "t",
+        "response_preview": "r",
+        "limit": "l",
+    }
     approval = {"requester_name": "n", "workspace_id": "w", "action": "a", "holder": {"workspace_id": "h", "name": ""}}
     template = {"template_id": "t", "version": 1, "path": "root"}
     for name, definition in EVENTS.items():
@@ -592,6 +601,12 @@ def test_the_filter_by_direction_reads_each_event_that_may_have_it() -> None:
     ("name", "payload", "words", "state"),
     [
         ("USER_MESSAGE", {"summary": "Ship it"}, "A person wrote to Ops: Ship it", None),
+        (
+            "BUDGET_EXHAUSTED",
+            {"unit": "money", "spent": 19_900_000, "limit": 20_000_000, "leased": 0},
+            "Ops is over budget: 19.90 of 20.00 spent, 0.00 leased",
+            "waiting",
+        ),
         ("AGENT_MESSAGE", {"message": "Done\nnow"}, "Ops wrote to people: Done now", None),
         ("AGENT_MESSAGE", {"message": "Which?", "options": ["a"]}, "Ops asked people: Which?", "waiting"),
         (

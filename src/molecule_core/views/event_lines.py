@@ -321,9 +321,17 @@ def _field(verb: str, field: str, state: EventState | None = None) -> Callable[[
 
 
 def _budget_use(verb: str, state: EventState | None = None) -> Callable[[Payload], _Description]:
-    return lambda payload: _Description(
-        verb, f"{payload['spent']:,} of {payload['limit']:,}, and {payload['leased']:,} leased", state=state
-    )
+    def describe(payload: Payload) -> _Description:
+        spent, limit, leased = (_budget_amount(payload, name) for name in ("spent", "limit", "leased"))
+        return _Description(verb, f"{spent} of {limit} spent, {leased} leased", state=state)
+
+    return describe
+
+
+def _budget_amount(payload: Payload, name: str) -> str:
+    """Return an amount of a budget; money in whole units of the currency."""
+    amount = payload[name]
+    return f"{amount / 1_000_000:.2f}" if payload.get("unit") == "money" else f"{amount} tokens"
 
 
 def _moved(payload: Payload) -> _Description:
