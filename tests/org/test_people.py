@@ -174,6 +174,9 @@ async def test_what_was_written_before_a_person_came_is_not_unread_for_them(serv
     snapshot = (await browser.get(f"{await org(server)}/snapshot")).json
     (chat,) = snapshot["chats"]
     assert (chat["unread"], chat["read_seq"], chat["last"]["content"]) == (1, 1, "after")
+    added = await member(server, "viewer")
+    (chat,) = (await added.api.get(f"{await org(server)}/snapshot"))["chats"]
+    assert (chat["unread"], chat["read_seq"]) == (0, 2)
 
 
 @requirement("M7")

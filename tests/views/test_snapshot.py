@@ -46,7 +46,7 @@ async def test_a_snapshot_has_the_members_of_the_wire_and_no_others(server: Runn
     assert workspace["last_error_rate"] == 0.2
     msgspec.convert({**workspace, "agent_card": None}, SnapshotWorkspace)
     msgspec.convert(chat, SnapshotChat)
-    assert (chat["unread"], chat["read_seq"], chat["last"]["role"], chat["last"]["seq"]) == (0, 0, "user", 1)
+    assert (chat["unread"], chat["read_seq"], chat["last"]["role"], chat["last"]["seq"]) == (0, 1, "user", 1)
     assert chat["last"]["content"].startswith("hello xxx")
     assert len(chat["last"]["content"]) == 80
     limits = server.server.settings.limits

@@ -58,7 +58,9 @@ class Person(Struct, frozen=True):
 
 
 class PersonJoined(Struct, frozen=True):
-    """Domain event: an invitation was accepted. Handled in the same transaction (store/subscribers.py)."""
+    """Domain event: a person was added, or accepted an invitation.
+
+    Handled in the same transaction (store/subscribers.py)."""
 
     person_id: str
 

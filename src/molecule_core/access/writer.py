@@ -166,8 +166,9 @@ class AccessWriter:
 
         def decide() -> CommandSteps[tuple[Person, str]]:
             yield from ()
-            result, event = (person, issued.result.token), people_changed_event(person)
-            return WriteSet(result, [("insert_person", person)], [event], (org_key(org_id),)) + issued
+            result, event, joined = (person, issued.result.token), people_changed_event(person), PersonJoined(person.id)
+            added = WriteSet(result, [("insert_person", person)], [event], (org_key(org_id),), domain_events=[joined])
+            return added + issued
 
         return await self._store.run(Command(org_id, (("people", org_id),), decide))
 
