@@ -48,7 +48,8 @@ export function Tabs<Name extends string>({ label, tabs, current, onChange, dens
           </button>
         ))}
       </div>
-      <div role="tabpanel" id={`${id}panel`} aria-labelledby={`${id}${current}`} className={css.panel}>
+      {/* Keyed: another tab begins at its top, however far the last one was scrolled. */}
+      <div key={current} role="tabpanel" id={`${id}panel`} aria-labelledby={`${id}${current}`} className={css.panel}>
         {children}
       </div>
     </>

@@ -153,12 +153,13 @@ function itemOf({ type, entry, at, ordinal }: EntryItem, { thread, known, output
       return <Note at={at}>{`Turn ended: ${statusText(status === "failed" ? "errored" : status).toLowerCase()}${error === null ? "" : `: ${error}`}`}</Note>;
     }
     default:
-      return <Other type={type} entry={entry} at={at} first={ordinal <= 2} />;
+      return changeOf(type, entry, at, ordinal <= 2);
   }
 }
 
-/** Changes of the thread itself. */
-function Other({ type, entry, at, first }: { type: string; entry: unknown; at: string; first: boolean }) {
+/** How a change of the thread itself is rendered. Not a component: one that renders nothing would leave an empty item in the
+ * list, which screen readers announce. */
+function changeOf(type: string, entry: unknown, at: string, first: boolean): ReactNode {
   switch (type) {
     case "base": {
       const { version, provenance } = entry as BaseInstructionsEntry;

@@ -70,6 +70,14 @@ test("what is heard is shown at once; what was missed, or was too large to tell,
   expect(words().at(-1)).toBe("five");
 });
 
+test("lines that show nothing leave no empty items", async () => {
+  const { made } = opened([line(1, "one"), line(2, "", "usage"), line(3, "", "turn_started"), line(4, "two")]);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await flushPromises();
+  const items = within(screen.getByRole("region", { name: "Conversation" })).getAllByRole("listitem");
+  expect(items.map((each) => each.textContent?.includes("one") || each.textContent?.includes("two"))).toEqual([true, true]);
+});
+
 test("pages that long lines fill are followed by the next, to the end and to the beginning", async () => {
   const lines = Array.from({ length: 330 }, (_, at) => line(at + 1, `said ${at + 1}`));
   const { made, asked } = opened(lines, (path) => {
