@@ -111,3 +111,16 @@ async def test_a_long_role_leaves_the_standing_of_an_open_agent_whole(desk: Desk
     word = page.get_by_role("complementary", name="Talker").locator("header").get_by_text("Online", exact=True)
     await expect(word).to_be_visible()
     assert await word.evaluate("(element) => element.scrollWidth <= element.clientWidth")
+
+
+@requirement("C12")
+async def test_a_long_role_takes_two_lines_of_a_chat_on_a_phone(desk: Desk) -> None:
+    talker = await desk.stage.add("Talker", "Lead", role="Answers all questions of the whole company " * 4)
+    page = await desk.open(path=f"/app/chat/{talker.id}", viewport={"width": 390, "height": 844})
+    header = page.get_by_role("region", name="Chat with Talker").locator("header")
+    await expect(header.get_by_text("Online", exact=True)).to_be_visible()
+    role = header.get_by_text("Answers all questions")
+    lines = "role => role.getBoundingClientRect().height / parseFloat(getComputedStyle(role).lineHeight)"
+    assert round(float(await role.evaluate(lines))) == 2
+    share = "role => role.getBoundingClientRect().width / role.parentElement.clientWidth"
+    assert round(float(await role.evaluate(share)), 1) == 1

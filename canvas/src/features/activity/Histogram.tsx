@@ -1,7 +1,7 @@
 /** Numbers of events by time. The caption says the same in words. */
 
 import { absolute, clock, dayHeading, dayKey } from "../../core/text/time";
-import { countText, plural } from "../../core/text/strings";
+import { plural } from "../../core/text/strings";
 import type { ActivityHistogram } from "../../core/wire";
 import { useNow } from "../../ui/useNow";
 import css from "./Activity.module.css";
@@ -28,10 +28,14 @@ export function Histogram({ histogram }: { histogram: ActivityHistogram }) {
       </svg>
       <figcaption className={css.caption}>
         <span>{captionText(histogram, now)}</span>
-        {total > 0 && <span>Most in one bar: {countText(most)}</span>}
+        {total > 0 && <span>{mostText(most)}</span>}
       </figcaption>
     </figure>
   );
+}
+
+export function mostText(most: number): string {
+  return `Most in one bar: ${most.toLocaleString("en-GB")}`;
 }
 
 /** "1,204 events from Today, 14:02 to now". */

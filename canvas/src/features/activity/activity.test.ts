@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { LoggedEvent } from "../../core/wire";
 import { fromLocalField, localField, MAIN_KINDS, requestParameters, withFilter, withoutOpen } from "./filters";
-import { captionText } from "./Histogram";
+import { captionText, mostText } from "./Histogram";
 import { itemLink, traceLink } from "./places";
 import { logRows } from "./rows";
 
@@ -77,4 +77,5 @@ test("the caption says what the bars show", () => {
   expect(captionText({ ...counted, buckets, counted_since: "2026-03-02T09:30:00Z" }, NOW, "UTC")).toBe("1,204 events from 09:30 to now; older ones are not counted");
   expect(captionText({ ...counted, buckets, total: 1, until: "2026-03-02T11:00:00Z" }, NOW, "UTC")).toBe("1 event from Yesterday, 10:00 to 11:00");
   expect(captionText({ ...counted, buckets: [], total: 0, until: null }, NOW, "UTC")).toBe("No events in this time");
+  expect(mostText(1204)).toBe("Most in one bar: 1,204");
 });
