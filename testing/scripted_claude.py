@@ -30,7 +30,8 @@ def end(id_: str, text: str | None, *, reason: str = "completed", is_error: bool
     names = {} if OLD else {"terminal_reason": reason, "user_message_uuids": [id_]}
     usage = {"input_tokens": 7, "output_tokens": 3, "cache_read_input_tokens": 5}
     line = {"type": "result", "subtype": "success", "is_error": is_error, "result": text, "usage": usage}
-    say(**{**line, "total_cost_usd": 0.5, **names, **more})
+    models = {"claude-small": {"outputTokens": 1}, "claude-large": {"outputTokens": 2}}
+    say(**{**line, "total_cost_usd": 0.5, "modelUsage": models, **names, **more})
 
 
 class Session:

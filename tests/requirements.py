@@ -313,6 +313,8 @@ NOW = {
     "B2": "Over budget, messages wait, one approval asks a person, and deliveries go on by themselves after a raise.",
     "B3": "An organisation without budgets executes no statement for them.",
     "US2": "A turn counts for the request and the delegation that it worked on, and for its own workspace only.",
+    "US3": "Sums of usage by workspace, team, model, day and request equal the records.",
+    "US4": "People see all usage of their organisation, a workspace its own and that below it.",
     "A2A1": "Each workspace has a card in both lines: public once published, extended with a credential, signed.",
     "A2A2": "Version, content type, envelope, extensions and errors of A2A are those of its line.",
     "A2A3": "A2A tasks are views of delegations and messages: ids, states, history, results; for their senders.",

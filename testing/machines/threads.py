@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 from molecule_core.common.clock import SECOND
 from molecule_core.common.limits import Limits
-from molecule_core.server.services import build_threads
+from molecule_core.server.services import build_threads, build_usage
 from molecule_core.threads.base_instructions import make_base_instructions
 from molecule_core.threads.model import Mail, Thread, ThreadSettings
 from molecule_core.wire.schemas import thread_log as log
@@ -45,8 +45,9 @@ class ThreadStage:
     def __init__(self, world: World) -> None:
         self.world = world
         clock, ids = world.clock, world.ids
+        usage = build_usage(world.store, clock=clock, limits=LIMITS).writer
         self.hands = build_threads(
-            world.store, world.org, world.wakeups, no_budgets(LIMITS), clock=clock, ids=ids, limits=LIMITS
+            world.store, world.org, world.wakeups, no_budgets(LIMITS), usage, clock=clock, ids=ids, limits=LIMITS
         )
 
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.limits import Limits
-from molecule_core.server.services import build_threads
+from molecule_core.server.services import build_threads, build_usage
 from molecule_core.threads.base_instructions import make_base_instructions
 from molecule_core.threads.fold import fold_entries
 from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, ThreadSettings
@@ -57,11 +57,13 @@ class ThreadMachine(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         limits = Limits(thread_queue=3, thread_live=4, thread_depth=2)
+        usage = build_usage(world.store, clock=world.clock, limits=limits).writer
         self.hands = build_threads(
             world.store,
             world.org,
             world.wakeups,
             no_budgets(limits),
+            usage,
             clock=world.clock,
             ids=world.ids,
             limits=limits,

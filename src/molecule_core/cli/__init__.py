@@ -93,6 +93,12 @@ def _search() -> click.Command:
     return command
 
 
+def _usage() -> click.Command:
+    from molecule_core.cli.usage import command
+
+    return command
+
+
 def _activity() -> click.Command:
     from molecule_core.cli.activity import command
 
@@ -317,6 +323,7 @@ COMMANDS = {
     "memory": ("List, search and delete the memories of workspaces.", _memory),
     "activity": ("Show what happened in an organisation, and follow it.", _activity),
     "search": ("Search messages, delegations, threads and memories.", _search),
+    "usage": ("Show what agents cost, and edit the prices of models.", _usage),
     "prompt": ("Show, compare and watch an agent's system prompt.", _prompt),
     "instructions": ("List, edit and preview instruction templates.", _instructions),
     "backup": ("Back up the store while it is in use.", _backup),

@@ -338,6 +338,8 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count, Meta(description="workspaces in the list of those with unread mail, the longest waiting")
     ] = 100
     retention_days: Annotated[int, Meta(ge=0, description="days that old and handled rows are kept; 0: for ever")] = 7
+    usage_prices: Annotated[Count, Meta(description="prices of models in one organisation")] = 500
+    usage_range_days: Annotated[Count, Meta(description="days that one report of usage covers")] = 400
     usage_record_days: Annotated[
         int, Meta(ge=0, description="days that the usage of single turns is kept, sums by day stay; 0: for ever")
     ] = 90

@@ -145,6 +145,7 @@ from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
 from molecule_core.views.traces import RequestTraceReader
 from molecule_core.views.turn_feed import TurnFeed
+from molecule_core.views.usage import UsageReportReader
 from molecule_core.webhooks.retention import WebhookRetention
 from molecule_core.webhooks.subscribers import on_workspaces_removed as on_webhook_workspaces_removed
 
@@ -215,11 +216,13 @@ class Server:
             limits=settings.limits,
         )
         runtime.cache_sync.register(self.approvals.policy_cache, *self.approvals.policy_cache.KINDS)
+        self.usage = build_usage(self.store, clock=runtime.clock, limits=settings.limits)
         self.threads = build_threads(
             self.store,
             org,
             self.wakeups,
             self.budgets.leases,
+            self.usage.writer,
             clock=runtime.clock,
             ids=runtime.ids,
             limits=settings.limits,
@@ -228,7 +231,6 @@ class Server:
         self.memory = build_memory(runtime, org)
         self.search = build_search(runtime, org)
         self.prompts = build_prompts(runtime, org)
-        self.usage = build_usage(runtime)
         self.runners = build_runners(runtime, org, self.access)
         self._a2a_readers = build_task_readers(runtime, self.messages, self.delegations, self.approvals)
         self.webhooks = build_webhooks(runtime, org, self.access, self._a2a_readers, self._fetcher)
@@ -529,7 +531,13 @@ class Server:
             memory.writer, memory.reader, memory.key_writer, memory.key_reader, org, limits=limits
         ).routes()
         yield from SearchRoutes(self.search.reader, org, limits=limits).routes()
-        yield from UsageRoutes(self.usage.writer).routes()
+        yield from UsageRoutes(
+            self.usage.writer,
+            self.usage.prices,
+            self.usage.reader,
+            UsageReportReader(self.usage.reader, TraceReader(self.store), org, limits=limits),
+            clock=self.runtime.clock,
+        ).routes()
         yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
         yield from ThreadRoutes(
             threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits

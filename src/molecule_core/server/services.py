@@ -91,7 +91,7 @@ from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.waits import AgentWaits
 from molecule_core.threads.writer import ThreadWriter
 from molecule_core.usage.reader import UsageReader
-from molecule_core.usage.writer import UsageWriter
+from molecule_core.usage.writer import PriceWriter, UsageWriter
 from molecule_core.views.webhook_tasks import TaskReaders, WebhookTasks
 from molecule_core.webhooks.dispatcher import WebhookDispatcher
 from molecule_core.webhooks.model import Webhook
@@ -388,6 +388,7 @@ def build_threads(
     org: OrgReader,
     wakeups: Notifier,
     budgets: BudgetLeases,
+    usage: UsageWriter,
     *,
     clock: Clock,
     ids: IdGenerator,
@@ -395,7 +396,7 @@ def build_threads(
 ) -> ThreadServices:
     """Build the services of threads."""
     meter = ThreadMeter(metrics.initial_metrics())
-    transitions = ThreadTransitions(ids, meter, budgets)
+    transitions = ThreadTransitions(ids, meter, budgets, usage)
     reader = ThreadReader(store, wakeups, clock=clock, limits=limits)
     calls = CollabCalls(store, org, meter, clock=clock, limits=limits)
     return ThreadServices(
@@ -498,14 +499,16 @@ class UsageServices(Struct, frozen=True, eq=False):
     """Services of usage."""
 
     writer: UsageWriter
+    prices: PriceWriter
     reader: UsageReader
 
 
-def build_usage(runtime: ProcessRuntime) -> UsageServices:
+def build_usage(store: Store, *, clock: Clock, limits: Limits) -> UsageServices:
     """Build the services of usage."""
     return UsageServices(
-        UsageWriter(runtime.store, origin_query, clock=runtime.clock, limits=runtime.settings.limits),
-        UsageReader(runtime.store),
+        UsageWriter(store, origin_query, clock=clock, limits=limits),
+        PriceWriter(store, clock=clock, limits=limits),
+        UsageReader(store),
     )
 
 

@@ -216,6 +216,15 @@ SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries WHERE thr
 SELECT type, body FROM thread_entries
 WHERE thread_id = :thread_id AND turn_id = :turn_id AND type IN ('tool_call', 'tool_output') ORDER BY ordinal;
 
+-- name: usage_entries_of_turn
+-- what the model requests of a turn used
+SELECT body FROM thread_entries WHERE thread_id = :thread_id AND turn_id = :turn_id AND type = 'usage' ORDER BY ordinal;
+
+-- name: latest_keyed_turn
+-- the key of the newest turn of a thread that was accepted under one, until a time
+SELECT key FROM thread_turns WHERE thread_id = :thread_id AND key IS NOT NULL AND accepted_at <= :accepted_at
+ORDER BY accepted_at DESC LIMIT 1;
+
 -- name: thread_collabs_of_turn
 -- collaboration calls of a turn
 SELECT body FROM thread_entries WHERE thread_id = :thread_id AND turn_id = :turn_id AND type = 'collab'

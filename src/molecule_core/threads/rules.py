@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from molecule_core.common.limits import Limits
 from molecule_core.threads.model import ROOT_PATH, Mail, Thread
-from molecule_core.wire.schemas.thread_log import AgentState, ThreadFlag, TurnTrigger, WaitOutcome, WakePolicy
+from molecule_core.usage.model import UsageTokens
+from molecule_core.wire.schemas.thread_log import (
+    AgentState,
+    ThreadFlag,
+    TurnTrigger,
+    UsageEntry,
+    WaitOutcome,
+    WakePolicy,
+)
 
 _TASK_NAME = re.compile(r"[a-z0-9_]{1,64}")
 MIN_WAIT_SECONDS = 1
@@ -344,3 +352,17 @@ def active_flags(thread: Thread, tree: Sequence[Thread]) -> list[ThreadFlag]:
     """Return what a thread is waiting for, approvals of its descendants included."""
     child = any(is_below(each.path, thread.path) and "waiting_on_approval" in each.flags for each in tree)
     return [*thread.active_flags, "waiting_on_child_approval"] if child else thread.active_flags
+
+
+# -- usage -------------------------------------------------------------------------------------------------------------
+
+
+def sum_usage(entries: Sequence[UsageEntry]) -> UsageTokens:
+    """Return the tokens of model requests by kind. A log counts cached tokens among those of the input."""
+    cached = sum(min(each.cached, each.input) for each in entries)
+    return UsageTokens(sum(each.input for each in entries) - cached, cached, sum(each.output for each in entries))
+
+
+def message_of_key(key: str) -> str:
+    """Return the message that the key of a turn names. A reminder of it has another key, `MESSAGE:reminder`."""
+    return key.partition(":")[0]

@@ -8,10 +8,12 @@ import msgspec
 from molecule_core.budgets.leases import BudgetLeases
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.metrics import ThreadMeter
-from molecule_core.store.database import ReadQuery, StepRequest
+from molecule_core.store.database import ReadQuery, RequestBatch, StepRequest
 from molecule_core.threads import rules
 from molecule_core.threads.model import FINAL_MAIL_KEY, SERVER_AUTHOR, LogEntryRow, Mail, Thread, ThreadTurn
 from molecule_core.threads.unit_of_work import ThreadUnitOfWork, load_open_calls, load_thread, load_turn
+from molecule_core.usage.model import UsageDraft
+from molecule_core.usage.writer import UsageWriter
 from molecule_core.wire.schemas import thread_log as log
 from molecule_core.wire.schemas.thread_log import (
     Author,
@@ -30,10 +32,11 @@ _OUTCOME_UNKNOWN = "The outcome is unknown: the turn ended before the tool had a
 class ThreadTransitions:
     """Transitions that end turns, close threads and deliver mail."""
 
-    def __init__(self, ids: IdGenerator, meter: ThreadMeter, budgets: BudgetLeases) -> None:
+    def __init__(self, ids: IdGenerator, meter: ThreadMeter, budgets: BudgetLeases, usage: UsageWriter) -> None:
         """Initialize with `meter`, which counts the effects of the units of work that use these transitions."""
         self._ids = ids
         self._budgets = budgets
+        self._usage = usage
         self.meter = meter
 
     def accept_turn(
@@ -123,6 +126,8 @@ class ThreadTransitions:
         turn = yield from load_turn(turn_id)
         requester_ids = [] if turn is None or turn.requester_id is None else [turn.requester_id]
         if uow.get(thread_id).turn_id == turn_id:
+            if turn is not None and uow.get(thread_id).turn_tokens:
+                yield from self._record_usage(uow, uow.get(thread_id), turn)
             yield from self._close_open_calls(uow, thread_id, turn_id)
             thread = uow.get(thread_id)
             for name, params in self._budgets.end_thread_leases(thread.org_id, thread.workspace_id, thread_id):
@@ -143,6 +148,27 @@ class ThreadTransitions:
                 yield from self._notify_requester(uow, thread_id, turn_id, each, rules.final_text(status, final, error))
         if allow_next_turn:
             yield from self._accept_next_turn(uow, thread_id, status, seen)
+
+    def _record_usage(
+        self, uow: ThreadUnitOfWork, thread: Thread, turn: ThreadTurn
+    ) -> Generator[StepRequest, Any, None]:
+        """Record what a turn used, under its id. Turns of sub-agents count for the message that began their tree's."""
+        key = {"thread_id": thread.thread_id, "turn_id": turn.turn_id}
+        latest = {"thread_id": thread.root_id, "accepted_at": turn.accepted_at}
+        found, rows = yield RequestBatch(
+            [ReadQuery("usage_entries_of_turn", key), ReadQuery("latest_keyed_turn", latest)]
+        )
+        used = [each for each in (log.decode_entry(row[0]) for row in found) if isinstance(each, log.UsageEntry)]
+        message_key = turn.key or (rows[0][0] if rows else None)
+        draft = UsageDraft(
+            key=turn.turn_id,
+            tokens=rules.sum_usage(used),
+            activity_id=None if message_key is None else rules.message_of_key(message_key),
+            thread_id=thread.thread_id,
+            model=next((each.model for each in reversed(used) if each.model), thread.model),
+            at=uow.now,
+        )
+        uow.add_changes((yield from self._usage.record_steps(thread.org_id, thread.workspace_id, draft)))
 
     def _fail_unread_mail(self, uow: ThreadUnitOfWork, thread_id: str) -> Generator[StepRequest, Any, list[str]]:
         """Fail unread mail that asked for work; return its authors, except those that this command notified already."""

@@ -118,6 +118,7 @@ class ThreadUnitOfWork:
         self._trees: dict[str, Sequence[Thread]] = {}
         self._writes = list[Statement]()
         self._events = list[JournalEvent]()
+        self._domain_events = list[object]()
         self._notify: dict[str, None] = {}
         self._posted_mail: dict[str, list[Mail]] = {}
         self._ended_turn_ids = set[str]()
@@ -329,6 +330,11 @@ class ThreadUnitOfWork:
         """Add a statement."""
         self._writes.append((name, params))
 
+    def add_changes(self, changes: WriteSet[Any]) -> None:
+        """Add what another package changes in the same command: statements and domain events."""
+        self._writes += changes.writes
+        self._domain_events += changes.domain_events
+
     def to_write_set(self, result: T, *, error: Exception | None = None) -> WriteSet[T]:
         """Return everything as the write set of a command."""
         for thread_id, row in self._rows.items():
@@ -340,7 +346,9 @@ class ThreadUnitOfWork:
                 (thread_wake_key(thread_id), work_wake_key(row.workspace_id), org_key(row.org_id))
             )
         after_commit = None if self._meter is None or not self._tally else partial(self._meter.add, self._tally)
-        return WriteSet(result, self._writes, self._events, tuple(self._notify), after_commit, error)
+        return WriteSet(
+            result, self._writes, self._events, tuple(self._notify), after_commit, error, self._domain_events
+        )
 
     def to_write_set_of_thread(self, thread_id: str) -> WriteSet[Thread]:
         """Return everything as a write set whose result is a thread."""

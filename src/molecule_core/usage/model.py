@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 DEFAULT_CURRENCY = "USD"
 """The currency of an organisation without a price list, and of reports that name none."""
@@ -97,6 +98,21 @@ class UsageRecorded(Struct, frozen=True, kw_only=True):
     tokens: int
     cost_micros: int | None
     at: int
+
+
+class UsageSum(Struct, frozen=True):
+    """Sums over turns. `unpriced`: turns whose cost is unknown; `cost_micros` is that of the others."""
+
+    turns: int = 0
+    unpriced: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int = 0
+
+    def __add__(self, other: "UsageSum") -> "UsageSum":
+        """Return the sums of both."""
+        return UsageSum(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 class ModelPrice(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Rules: valid reports, the day of a turn, and its cost. Pure."""
 
 import time
+from collections.abc import Sequence
 
 from molecule_core.common.clock import DAY, SECOND
 from molecule_core.common.errors import InvalidField
@@ -37,6 +38,19 @@ def check_currency(currency: str) -> None:
     """Check the code of a currency. Raises InvalidField."""
     if len(currency) != 3 or not currency.isascii() or not currency.isupper():
         raise InvalidField(reason="currency must be a code of ISO 4217. Use one such as USD.")
+
+
+def check_prices(currency: str, prices: Sequence[ModelPrice], limits: Limits) -> None:
+    """Check a price list. Raises InvalidField."""
+    check_currency(currency)
+    if len(prices) > limits.usage_prices:
+        raise InvalidField(reason=f"prices cannot have {len(prices)} entries. Use at most {limits.usage_prices}.")
+    names = [validate_line(each.model, limits.name_length, "model") for each in prices]
+    for name, each in zip(names, prices, strict=True):
+        if not name or name != each.model:
+            raise InvalidField(reason="model must be a name without spaces at its start or end. Correct it.")
+        if names.count(name) > 1:
+            raise InvalidField(reason=f"prices cannot have {name} twice. Remove one of them.")
 
 
 def day_of(at: int) -> str:

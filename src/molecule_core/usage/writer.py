@@ -1,13 +1,16 @@
-"""Writes usage records and the sums of days."""
+"""Writes usage records, the sums of days, and price lists."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from molecule_core.common.clock import Clock
+from molecule_core.common.errors import InvalidField
 from molecule_core.common.limits import Limits
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, RequestBatch, Store, WriteSet
 from molecule_core.usage import rules
-from molecule_core.usage.model import PriceList, UsageDraft, UsageRecord, UsageRecorded
+from molecule_core.usage.model import ModelPrice, PriceList, UsageDraft, UsageRecord, UsageRecorded
 
 OriginQuery = Callable[[str, str], ReadQuery]
 """Returns the query whose row is the first message of a chain and the delegation that a message of a workspace belongs
@@ -66,6 +69,34 @@ class UsageWriter:
             [("insert_usage_record", record), ("add_usage_day", _day_params(record))],
             domain_events=[_event_of(record)],
         )
+
+
+class PriceWriter:
+    """Writer of price lists. Records keep the cost that was computed when they were written."""
+
+    def __init__(self, store: Store, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    async def replace_prices(self, org_id: str, currency: str, prices: Sequence[ModelPrice], editor: str) -> PriceList:
+        """Replace the price list of an organisation. Raises InvalidField."""
+        rules.check_prices(currency, prices, self._limits)
+
+        def decide() -> CommandSteps[PriceList]:
+            price_rows, day_rows = yield RequestBatch(
+                [ReadQuery("usage_prices", {"org_id": org_id}), ReadQuery("first_usage_day", {"org_id": org_id})]
+            )
+            old = PriceList.from_rows(price_rows)
+            if day_rows and currency != old.currency:
+                raise InvalidField(
+                    reason=f"currency cannot be {currency}: costs are counted in {old.currency} already."
+                )
+            new = PriceList(currency, tuple(prices), old.version + 1, self._clock.now(), editor)
+            row = {**msgspec.structs.asdict(new), "org_id": org_id, "prices": msgspec.json.encode(new.prices).decode()}
+            return WriteSet(new, [("save_usage_prices", row)])
+
+        return await self._store.run(Command(org_id, (("usage_prices", org_id),), decide))
 
 
 def _day_params(record: UsageRecord) -> dict[str, Any]:

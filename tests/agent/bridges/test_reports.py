@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from molecule_core.agent.bridges.command import CommandBridge, ProgramRunner
-from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome
+from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome, UnreportedUsage
 from molecule_core.agent.bridges.settings import BridgeSettings
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.membership import Membership
@@ -28,6 +28,7 @@ class Seat:
 
     def __init__(self) -> None:
         self.log: list[dict[str, Any]] = []
+        self.usage: list[dict[str, Any]] = []
         self.drafts: list[tuple[str, str]] = []
         self.handled: list[tuple[str, int]] = []
         self.fails: list[Exception] = []
@@ -63,6 +64,8 @@ class Seat:
             return self.strange.pop()
         if path.endswith("/draft"):
             self.drafts.append((path.split("/")[4], body["text"]))
+        elif path.endswith("/usage"):
+            self.usage.append(body)
         else:
             self.log.append(body)
         if self.fails:
@@ -329,3 +332,38 @@ async def test_an_answer_is_sent_though_the_log_does_not_take_what_it_used(
     outbox.add_outcome(TurnOutcome(activity_id="m-1", kind="said", run=1, text="hello", usage=USED))
     await bridge.reporter.flush_outcomes()
     assert (seat.drafts, outbox.outcomes) == ([("m-1", "hello")], [])
+
+
+REPORT = UnreportedUsage(
+    key="t-1:1",
+    activity_id="m-1",
+    model="claude-large",
+    input_tokens=7,
+    cached_tokens=5,
+    output_tokens=3,
+    cost_micros=500_000,
+    at=1_000_000,
+)
+
+
+@requirement("US1")
+async def test_usage_whose_report_got_no_response_is_reported_again_under_its_key(
+    seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_usage(REPORT)
+    seat.fails = [NoAnswerError("cut off after it was written")]
+    await bridge.reporter.flush_outcomes()
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    await bridge.reporter.flush_outcomes()
+    await bridge.reporter.flush_outcomes()
+    assert [each["key"] for each in seat.usage] == ["t-1:1"] * 2
+    assert outbox.usage_reports == []
+
+
+async def test_usage_that_the_server_rejects_for_good_is_dropped(seat: Seat, clock: FakeClock, tmp_path: Path) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, MergedInbox(), clock)
+    outbox.add_usage(REPORT)
+    seat.fails = [ApiError(404, {"error": "there is no such route", "code": "route_not_found"})]
+    await bridge.reporter.flush_outcomes()
+    assert outbox.usage_reports == []

@@ -71,10 +71,14 @@ async def test_the_final_text_is_the_answer_and_what_the_turn_used_is_in_the_log
         rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="agent_log", limit=10)
         org_id = (await server.admin.get("/orgs"))[0]["id"]
         (turn,) = (await person.get(f"/orgs/{org_id}/traces/{sent}"))["turns"]
+        (logged,) = [row["request_body"] for row in rows if row["method"] == "bridge"]
+        find_record = server.server.usage.reader.find_record
+        record = await seen(lambda: find_record(seat.id, logged["usage_key"]), bool)
     assert line["content"].startswith("so: ") and "<body>write a file</body>" in line["content"]
-    (logged,) = [row["request_body"] for row in rows if row["method"] == "bridge"]
     assert logged["usage"] == {"input_tokens": 7, "cached_tokens": 5, "output_tokens": 3, "cost_usd": 0.5}
     assert (turn["usage"], turn["tools"], turn["thread_id"]) == (logged["usage"], {"Write": 1}, None)
+    assert (record.root_id, record.model, record.cost_micros) == (sent, "claude-large", 500_000)
+    assert (record.input_tokens, record.cached_tokens, record.output_tokens) == (7, 5, 3)
 
 
 @requirement("G17", "G20")

@@ -287,6 +287,7 @@ def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[s
         "/workspaces/{id}/push-secret/rotate": {},
         "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
         "/workspaces/{id}/memory": {"key": "a", "value": 1},
+        "/orgs/{org_id}/usage/prices": {"prices": []},
         "/workspaces/{id}/usage": {"key": f"turn-{next(_numbers)}"},
         "/workspaces/{id}/shared-context": {"files": []},
         "/workspaces/{id}/prompt": {

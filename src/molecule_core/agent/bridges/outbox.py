@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-# Messages whose turns are counted; beyond this the oldest, interrupted and never delivered again, are dropped.
+# Messages whose turns are counted, and unreported usage; beyond this the oldest, interrupted and never delivered again,
+# are dropped.
 _MAX_TURNS = 1000
 OutcomeKind = Literal["said", "failed", "interrupted", "stopped"]
 
@@ -22,7 +23,8 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
 
     `text`: the final text, or why it failed. `run`: number of the turn of this message. `tried`: the server may have it
     already. An interrupted turn is repeated, so it is reported but its message is not acknowledged. A stopped turn
-    declines its message by `handle`. `usage`: what the turn used, by name. `tools`: its calls, by tool. `covers`: ids
+    declines its message by `handle`. `usage`: what the turn used, by name; `usage_key`: key of its
+    report, empty if there is none. `tools`: its calls, by tool. `covers`: ids
     of other messages that the text answers too.
     """
 
@@ -36,6 +38,7 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
     tried: bool = False
     handle: str = ""
     usage: dict[str, float] = {}
+    usage_key: str = ""
     tools: dict[str, int] = {}
     covers: tuple[str, ...] = ()
 
@@ -43,6 +46,22 @@ class TurnOutcome(Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, OutcomeKind, int]:
         """Return what identifies the outcome among those of the outbox."""
         return (self.activity_id, self.kind, self.run)
+
+
+class UnreportedUsage(Struct, frozen=True, kw_only=True):
+    """What a turn used, until the server has it.
+
+    `key`: of this try of the turn alone. `cost_micros`: millionths of a US dollar; None if the program does not report
+    it. `at`: end of the turn, in microseconds."""
+
+    key: str
+    activity_id: str
+    model: str
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int | None
+    at: int
 
 
 class TurnCounter(Struct):
@@ -60,12 +79,13 @@ class OutboxState(Struct):
     """Content of the file.
 
     `turns`: by message, until it is done. `finished`: by message, how often it was done: more than once if an operator
-    delivered it again.
+    delivered it again. `usage`: of turns, until the server has it.
     """
 
     turns: dict[str, TurnCounter] = field(default_factory=dict)
     outcomes: list[TurnOutcome] = field(default_factory=list)
     finished: dict[str, int] = field(default_factory=dict)
+    usage: list[UnreportedUsage] = field(default_factory=list)
 
 
 class DamagedOutboxError(Exception):
@@ -101,6 +121,21 @@ class Outbox:
     def outcomes(self) -> list[TurnOutcome]:
         """Return all outcomes to report, oldest first."""
         return list(self._state.outcomes)
+
+    @property
+    def usage_reports(self) -> list[UnreportedUsage]:
+        """Return the usage to report, oldest first."""
+        return list(self._state.usage)
+
+    def add_usage(self, report: UnreportedUsage) -> None:
+        """Add what a turn used. Raises OSError."""
+        self._state.usage = [*self._state.usage, report][-_MAX_TURNS:]
+        self._save()
+
+    def remove_usage(self, report: UnreportedUsage) -> None:
+        """Remove usage that the server has. Raises OSError."""
+        self._state.usage = [each for each in self._state.usage if each.key != report.key]
+        self._save()
 
     def is_done(self, activity_id: str) -> bool:
         """Return whether a turn of the message has finished."""

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from molecule_core.agent.backoff import BackOff
-from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome
+from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome, UnreportedUsage
 from molecule_core.agent.client.auth_failures import is_caller_rejected, is_workspace_inaccessible
 from molecule_core.agent.mailbox.cursors import LeaderFenced
 from molecule_core.agent.mailbox.drafts import SILENT_TEXT, DraftReporter, is_answered, is_waiting_for_approval
 from molecule_core.agent.mailbox.inbox import MergedInbox
 from molecule_core.agent.mailbox.membership import Membership
 from molecule_core.client.api import ApiError, NoAnswerError, expect_member, expect_type
-from molecule_core.common.clock import Clock
+from molecule_core.common.clock import Clock, to_rfc3339
 from molecule_core.common.ids import Randomness
 
 _log = logging.getLogger("molecule.bridge")
@@ -58,21 +58,30 @@ class OutcomeReporter:
         self._outbox.add_outcome(outcome)
         self._has_outcomes.set()
 
+    def add_usage(self, report: UnreportedUsage) -> None:
+        """Store what a turn used and report it soon. Raises OSError."""
+        self._outbox.add_usage(report)
+        self._has_outcomes.set()
+
     async def run(self) -> None:
         """Report the outbox until cancelled."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         while True:
             self._has_outcomes.clear()
-            outcomes = self._outbox.outcomes
-            if not outcomes:
+            if not self._outbox.outcomes and not self._outbox.usage_reports:
                 await self._has_outcomes.wait()
                 continue
-            if await self._report_all(outcomes):
+            if await self._report_all():
                 back_off.reset()
             else:
                 await self._clock.wait(self._has_outcomes.wait(), back_off.next_delay())
 
-    async def _report_all(self, outcomes: Sequence[TurnOutcome]) -> bool:
+    async def _report_all(self) -> bool:
+        """Report each outcome and all usage once; return whether everything was accepted."""
+        has_reported_outcomes = await self._report_outcomes(self._outbox.outcomes)
+        return await self._report_usage() and has_reported_outcomes
+
+    async def _report_outcomes(self, outcomes: Sequence[TurnOutcome]) -> bool:
         """Report each outcome once; return whether all were accepted."""
         unreported: set[str] = set()
         for outcome in outcomes:
@@ -87,9 +96,23 @@ class OutcomeReporter:
                     break  # the others would fail too
         return not unreported
 
+    async def _report_usage(self) -> bool:
+        """Report the usage of each turn, the same one perhaps again; return whether the server has all of it."""
+        token = self._membership.requester.token
+        for report in self._outbox.usage_reports:
+            try:
+                await self._membership.api().post(f"/workspaces/{self._membership.id}/usage", _usage_body(report))
+            except (NoAnswerError, ApiError) as error:
+                if isinstance(error, NoAnswerError) or await self._is_transient(error, token):
+                    _log.warning("the usage of message %s cannot be reported yet: %s", report.activity_id, error)
+                    return False
+                _log.warning("the server rejected the usage of message %s: %s", report.activity_id, error)
+            self._outbox.remove_usage(report)
+        return True
+
     async def flush_outcomes(self) -> None:
-        """Report the remaining outcomes once."""
-        await self._report_all(self._outbox.outcomes)
+        """Report the remaining outcomes and usage once."""
+        await self._report_all()
 
     async def report_outcome(self, outcome: TurnOutcome) -> None:
         """Report one outcome; an answer that the server rejects is reported as a failure.
@@ -98,7 +121,7 @@ class OutcomeReporter:
         """
         token = self._membership.requester.token
         if outcome.usage or outcome.tools:
-            outcome = await self._report_usage(outcome, token)
+            outcome = await self._log_usage(outcome, token)
         try:
             if outcome.kind == "stopped" and outcome.handle:
                 await self._decline_stopped(outcome)
@@ -149,7 +172,7 @@ class OutcomeReporter:
         body = {"handle": outcome.handle, "reason": outcome.text}
         await self._membership.api().post(f"/workspaces/{self._membership.id}/decline", body)
 
-    async def _report_usage(self, outcome: TurnOutcome, token: str) -> TurnOutcome:
+    async def _log_usage(self, outcome: TurnOutcome, token: str) -> TurnOutcome:
         """Log what a turn used and called, and return the outcome without it.
 
         A rejected entry is dropped, and the answer is not. A response that was lost may log it twice, with the
@@ -164,6 +187,7 @@ class OutcomeReporter:
                 "activity_id": outcome.activity_id,
                 "run": outcome.run,
                 "usage": outcome.usage,
+                "usage_key": outcome.usage_key,
                 "tools": outcome.tools,
             },
         }
@@ -204,3 +228,17 @@ class OutcomeReporter:
             await self._membership.ack_message(activity_id, max([attempt, *held_attempts]))
         except LeaderFenced:
             _log.warning("message %s may be delivered again: another process is the leader now", activity_id)
+
+
+def _usage_body(report: UnreportedUsage) -> dict[str, object]:
+    return {
+        "key": report.key,
+        "activity_id": report.activity_id,
+        "model": report.model or None,
+        "input_tokens": report.input_tokens,
+        "cached_tokens": report.cached_tokens,
+        "output_tokens": report.output_tokens,
+        "cost_micros": report.cost_micros,
+        "currency": "USD",
+        "at": to_rfc3339(report.at),
+    }

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from molecule_core.agent import message_format
 from molecule_core.agent.async_utils import sleep
-from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome
+from molecule_core.agent.bridges.outbox import Outbox, TurnOutcome, UnreportedUsage
 from molecule_core.agent.bridges.outcome_reporter import OutcomeReporter
 from molecule_core.agent.bridges.permission_approvals import PermissionApprovals
 from molecule_core.agent.bridges.process_runner import ProgramNotStartedError
@@ -33,7 +33,7 @@ from molecule_core.agent.engines.vendor_limit import VendorLimit
 from molecule_core.agent.live.reporter import LiveReporter, ReportedTurn
 from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
 from molecule_core.agent.mailbox.membership import Membership, MembershipState
-from molecule_core.agent.sanitize import strip_invisible
+from molecule_core.agent.sanitize import sanitize_line, strip_invisible
 from molecule_core.common.clock import Clock, yield_to_others
 from molecule_core.wire.schemas import xml
 from molecule_core.wire.schemas.activity import Intent
@@ -43,6 +43,9 @@ from molecule_core.wire.schemas.live_turns import TurnStatus
 _log = logging.getLogger("molecule.bridge")
 _POLL_SECONDS = 0.2
 _MILLISECONDS = 1000
+_MICROS = 1_000_000
+# As the server allows.
+_MAX_MODEL = 120
 _NAMESPACE = uuid.UUID("5d2f0a52-6c0b-4d38-9f0e-2f6f6f0c9b1a")
 """Of the ids of turns. Never changed: a program recognizes a repeated turn by its id."""
 _FOLDED_TEXT = "See the answer to the next message."
@@ -251,6 +254,8 @@ class SessionBridge:
         end: TurnEnd | None = None
         try:
             end = await self._run_until_ended(running, live)
+            if end.usage is not None:
+                self._reporter.add_usage(_usage_report(running.turn, end.usage, self._clock.now()))
             if end.kind == "limited":
                 self._outbox.withdraw_turn(running.turn.activity_id)
                 default = self._clock.now() // 1000 + int(self._settings.limit_seconds * _MILLISECONDS)
@@ -381,7 +386,8 @@ class SessionBridge:
         for entry in covered:
             outcome = _outcome_of(entry.message, runs.get(entry.key, running.turn.run), end, seconds)
             if entry is running.entry:
-                outcome = replace(outcome, usage=_usage_fields(end.usage), tools=running.tools.by_tool)
+                fields, key = _usage_fields(end.usage), _usage_key(running.turn) if end.usage else ""
+                outcome = replace(outcome, usage=fields, usage_key=key, tools=running.tools.by_tool)
             if entry is answered:
                 outcome = replace(outcome, covers=covers)
             elif end.kind == "answered":
@@ -444,6 +450,25 @@ def _outcome_of(message: InboxMessage, run: int, end: TurnEnd, seconds: float) -
 
 def _interrupted(turn: Turn, reason: str) -> TurnOutcome:
     return TurnOutcome(activity_id=turn.activity_id, kind="interrupted", run=turn.run, text=reason)
+
+
+def _usage_key(turn: Turn) -> str:
+    """Return the key under which the server records what a try of a turn used."""
+    return f"{turn.turn_id}:{turn.run}"
+
+
+def _usage_report(turn: Turn, usage: TurnUsage, at: int) -> UnreportedUsage:
+    cost = usage.cost_usd
+    return UnreportedUsage(
+        key=_usage_key(turn),
+        activity_id=turn.activity_id,
+        model=sanitize_line(usage.model, _MAX_MODEL),
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        cost_micros=None if cost is None else round(cost * _MICROS),
+        at=at,
+    )
 
 
 def _usage_fields(usage: TurnUsage | None) -> dict[str, float]:

@@ -48,12 +48,15 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class TurnUsage(Struct, frozen=True, kw_only=True):
-    """What a turn used. `cost_usd`: of this turn alone; None if the program does not report it."""
+    """What a turn used. `input_tokens`: without cached ones. `cost_usd`: of this turn alone.
+
+    `cost_usd` is None, and `model` empty, if the program does not report it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float | None = None
+    model: str = ""
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True):

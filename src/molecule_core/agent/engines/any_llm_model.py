@@ -91,7 +91,9 @@ class AnyLlmModel:
                         yield event
                     reason = choice.finish_reason or reason
                 if chunk.usage is not None:
-                    yield ModelUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+                    used, details = chunk.usage, chunk.usage.prompt_tokens_details
+                    cached = 0 if details is None else details.cached_tokens or 0
+                    yield ModelUsage(used.prompt_tokens or 0, used.completion_tokens or 0, cached=cached)
         except self._library.exceptions.AnyLLMError as error:
             raise _to_model_error(error) from None
         except Exception as error:  # invalid requests and unreadable answers are raised without wrapping

@@ -68,11 +68,12 @@ class ModelToolCall(Struct, frozen=True):
 
 
 class ModelUsage(Struct, frozen=True):
-    """Tokens used by a sampling. `estimated`: the provider did not report them."""
+    """Tokens used by a sampling. `estimated`: the provider reported none. `cached`: of the input, from a cache."""
 
     input: int
     output: int
     estimated: bool = False
+    cached: int = 0
 
 
 class StreamEnd(Struct, frozen=True):

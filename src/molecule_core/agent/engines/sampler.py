@@ -45,6 +45,7 @@ class ModelAnswer(Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] | None = None
     calls: list[ModelToolCall] = field(default_factory=list)
     usage: ModelUsage
+    model: str = ""
 
     @property
     def tokens(self) -> int:
@@ -153,8 +154,9 @@ class Sampler:
 
     def usage_entry(self, answer: ModelAnswer) -> dict[str, Any]:
         """Return the log entry of an answer's usage, with a new record key."""
-        cost = {"input": answer.usage.input, "output": answer.usage.output}
-        return {"type": "usage", "record_key": self._ids.new(), **cost}
+        used = answer.usage
+        cost = {"input": used.input, "output": used.output, "cached": min(used.cached, used.input)}
+        return {"type": "usage", "record_key": self._ids.new(), **cost, "model": answer.model or None}
 
     def _new_call_id(self) -> str:
         return f"call_{self._ids.new().replace('-', '')}"
@@ -197,11 +199,18 @@ async def _collect_answer(model: Model, request: ModelRequest, observer: Samplin
             case ModelToolCall():
                 calls.append(event)
             case ModelUsage():
-                usage = ModelUsage(max(usage.input, event.input), max(usage.output, event.output), event.estimated)
+                usage = ModelUsage(
+                    max(usage.input, event.input),
+                    max(usage.output, event.output),
+                    event.estimated,
+                    max(usage.cached, event.cached),
+                )
     text, reasoning, extra = _strip_unstorable(text), _strip_unstorable(reasoning), _strip_unstorable(extra)
     calls = [ModelToolCall(*map(_strip_unstorable, (each.call_id, each.name, each.arguments))) for each in calls]
     if not usage.input and not usage.output:  # the provider reported nothing; estimates count too
         input_tokens = sum(each.tokens or estimate_tokens(len(each.text.encode())) for each in request.items)
         output_bytes = sum(len(each.arguments.encode()) for each in calls) + len(text.encode())
         usage = ModelUsage(input_tokens, estimate_tokens(output_bytes), estimated=True)
-    return ModelAnswer(text=text, reasoning=reasoning, extra=extra or None, calls=calls, usage=usage)
+    return ModelAnswer(
+        text=text, reasoning=reasoning, extra=extra or None, calls=calls, usage=usage, model=request.model
+    )

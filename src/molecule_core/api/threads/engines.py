@@ -145,6 +145,8 @@ class EngineRoutes:
                 )
             if isinstance(each, UsageEntry) and len(each.record_key) > self._limits.id_length:
                 raise InvalidField(reason=f"record_key is too long. Use at most {self._limits.id_length} characters.")
+            if isinstance(each, UsageEntry) and each.model is not None:
+                validate_line(each.model, self._limits.name_length, "model")
         return json_response(await self._writer.append_entries(thread, body))
 
     async def end_turn(self, request: Request) -> Response:

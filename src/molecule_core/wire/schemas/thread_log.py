@@ -274,11 +274,13 @@ class CompactionEntry(Struct, frozen=True, tag_field="type", tag="compaction"):
 
 
 class UsageEntry(Struct, frozen=True, tag_field="type", tag="usage"):
-    """Token usage of a model request. Equal `record_key`s count once."""
+    """Token usage of a model request. Equal `record_key`s count once. `cached`: of the input, from a cache."""
 
     record_key: str
     input: WholeCount
     output: WholeCount
+    cached: WholeCount = 0
+    model: str | None = None
 
 
 class StatusEntry(Struct, frozen=True, tag_field="type", tag="status"):

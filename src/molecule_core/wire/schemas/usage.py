@@ -1,6 +1,7 @@
 """Usage of turns as clients report and read it."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -52,3 +53,75 @@ class UsageRecordView(Struct):
     cost_micros: int | None
     source: str
     at: str
+
+
+class UsageGrouping(StrEnum):
+    """What the rows of a report are sums of."""
+
+    AGENT = "agent"
+    TEAM = "team"
+    MODEL = "model"
+    DAY = "day"
+    REQUEST = "request"
+
+
+class UsageRow(Struct):
+    """Sums over turns.
+
+    `key`: id of the workspace (agent, team), model (empty: unknown), day, or first message of the request. `name`: of
+    the workspace, or the beginning of the message. `cost_micros`: millionths of the currency, without the
+    `turns_without_cost` whose cost is unknown."""
+
+    key: str
+    name: str | None
+    turns: int
+    turns_without_cost: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+class UsageReport(Struct):
+    """Usage in a range of days (UTC, both included), the most expensive rows first; days in their order.
+
+    A team is a workspace with all below it, so teams overlap; `total` counts each turn once. `is_complete`: false if
+    rows were cut at their limit."""
+
+    since: str
+    until: str
+    by: UsageGrouping
+    currency: str
+    rows: list[UsageRow]
+    total: UsageRow
+    is_complete: bool
+
+
+class ModelPriceItem(Struct):
+    """Price of a million tokens of each kind, in millionths of the currency.
+
+    `model`: its name, or the start of several names followed by `*`; the longest that fits is used."""
+
+    model: str
+    input_micros: Micros
+    output_micros: Micros
+    cached_micros: Micros = 0
+
+
+class PriceListBody(Struct):
+    """The prices from which costs are computed that programs do not report.
+
+    `currency`: of all costs of the organisation; it cannot be changed once there is usage."""
+
+    prices: list[ModelPriceItem]
+    currency: str = "USD"
+
+
+class PriceListView(Struct):
+    """The price list of an organisation. `changed_at`, `changed_by`: null if it was never edited."""
+
+    currency: str
+    prices: list[ModelPriceItem]
+    version: int
+    changed_at: str | None
+    changed_by: str | None

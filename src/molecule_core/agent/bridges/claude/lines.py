@@ -80,9 +80,16 @@ def read_result(line: Line) -> ResultLine:
             input_tokens=_as_count(usage.get("input_tokens")) + _as_count(usage.get("cache_creation_input_tokens")),
             output_tokens=_as_count(usage.get("output_tokens")),
             cached_tokens=_as_count(usage.get("cache_read_input_tokens")),
+            model=_main_model(line.get("modelUsage")),
         ),
         total_cost=float(cost) if isinstance(cost, int | float) else None,
     )
+
+
+def _main_model(by_model: object) -> str:
+    """Return the model that wrote most tokens; empty if the program does not say it."""
+    written = {name: _as_count(_as_object(each).get("outputTokens")) for name, each in _as_object(by_model).items()}
+    return max(written, key=lambda name: written[name], default="")
 
 
 def limit_end(result: ResultLine) -> int | None:

@@ -75,6 +75,8 @@ class CodexDriver:
         self._starting = SharedTask[CodexConnection]()
         self._connection: CodexConnection | None = None
         self._info = DriverInfo(program=PROGRAM)
+        self._models: dict[str, str] = {}
+        """Model of each loaded thread."""
         self._loaded: set[str] = set()
         """Threads that the running program has loaded."""
         self._running: dict[str, CodexTurn] = {}
@@ -169,6 +171,7 @@ class CodexDriver:
             return prepared
         connection = prepared.connection
         running = CodexTurn(turn.conversation, prepared.thread_id, events, stop)
+        running.model = self._models.get(prepared.thread_id, "")
         self._running[turn.conversation] = running
         running.beginning = asyncio.create_task(self._begin(connection, running, turn, prepared.text))
         try:
@@ -237,13 +240,14 @@ class CodexDriver:
         if turn.session_id:
             params = {"threadId": turn.session_id, "excludeTurns": True, **options}
             try:
-                await self._ask(connection, "thread/resume", params)
+                resumed = await self._ask(connection, "thread/resume", params)
             except CodexError as error:
                 _log.warning("the thread %s of Codex cannot be loaded: %s", turn.session_id, error)
                 if turn.has_memory:
                     events.status("working", LOST_LINE.format(program=PROGRAM))
             else:
                 self._loaded.add(turn.session_id)
+                self._models[turn.session_id] = _model_of(resumed)
                 return turn.session_id, False
         started = await self._request_thread(connection, options)
         await events.session_started(started)
@@ -267,6 +271,7 @@ class CodexDriver:
         thread = result.get("thread")
         if not isinstance(thread, dict) or not isinstance(thread.get("id"), str):
             raise DriverDied("it started a thread without an id")
+        self._models[str(thread["id"])] = _model_of(result)
         return str(thread["id"])
 
     async def _find_turn(self, connection: CodexConnection, thread_id: str, message_id: str) -> dict[str, Any] | None:
@@ -486,3 +491,9 @@ def last_message(turn: dict[str, Any]) -> str:
 
 def _message(message_id: str, text: str) -> dict[str, Any]:
     return {"input": [{"type": "text", "text": text}], "clientUserMessageId": message_id}
+
+
+def _model_of(result: dict[str, Any]) -> str:
+    """Return the model that a response to the start of a thread names; empty if it names none."""
+    model = result.get("model")
+    return model if isinstance(model, str) else ""

@@ -32,6 +32,8 @@ class CodexTurn:
         """Items by id, for approvals that name only the item."""
         self._texts: dict[str, str] = {}
         self._completed_text: str | None = None
+        self.model = ""
+        """The model of the thread, as Codex named it when it loaded the thread."""
         self._usage = [0, 0, 0]
         self._total: object = None
 
@@ -64,7 +66,10 @@ class CodexTurn:
         if self._total is None:
             return None
         fresh, output, cached = self._usage
-        return TurnUsage(input_tokens=fresh, output_tokens=output, cached_tokens=cached)
+        # Codex counts cached tokens among those of the input.
+        return TurnUsage(
+            input_tokens=max(0, fresh - cached), output_tokens=output, cached_tokens=cached, model=self.model
+        )
 
     def add_delta(self, params: dict[str, Any]) -> None:
         """Add a piece of a message."""
