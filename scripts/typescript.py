@@ -32,6 +32,7 @@ from molecule_core.wire.schemas import (
     thread_log,
     threads,
     traces,
+    usage,
 )
 from molecule_core.wire.schemas.events import EVENTS
 
@@ -79,6 +80,7 @@ def page() -> Iterator[str]:
         thread_log,
         threads,
         traces,
+        usage,
     )
     shapes = [shape for module in modules for shape in structs_of(module)]
     for shape in shapes:

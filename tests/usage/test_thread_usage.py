@@ -97,7 +97,7 @@ async def test_a_turn_of_a_sub_agent_counts_for_the_message_of_its_tree(server: 
     await engine.begin()
     call = {"call_id": "c-1", "task_name": "part", "message": "count half"}
     spawned = await engine.call("/agents/spawn", call)
-    child_id = spawned["agent"]["thread_id"]
+    child_id = spawned["call"]["new_thread_id"]
     child = Engine(ops.api, {"thread_id": child_id}, "engine two")
     await child.claim()
     await child.begin()

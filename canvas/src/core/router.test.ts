@@ -15,6 +15,7 @@ const place: fc.Arbitrary<Place> = fc.oneof(
   fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
   fc.record({ view: fc.constant("inbox" as const), kind: fc.constant("approval" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })), item: fc.option(id) }),
   fc.record({ view: fc.constant("inbox" as const), kind: fc.constantFrom(null, "question" as const, "agent" as const), list: fc.constant("waiting" as const), open: fc.option(fc.record({ id, workspaceId: id })), item: fc.option(id) }),
+  fc.record({ view: fc.constant("usage" as const), by: fc.constantFrom("agent", "team", "model", "day", "request") }),
   fc.record({ view: fc.constant("activity" as const), filters: fc.dictionary(fc.constantFrom("q", "agent", "kind", "since", "open"), id, { noNullPrototype: true }) }),
   fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
   fc.record({ view: fc.constant("thread" as const), id, tab: fc.constantFrom("said" as const, "tree" as const, "sight" as const, "base" as const) }),

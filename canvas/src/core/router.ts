@@ -37,6 +37,9 @@ export type ThreadTab = "said" | "tree" | "sight" | "base";
 /** Lists of the view of all work. */
 export type WorkList = "open" | "failed" | "completed" | "all";
 
+/** What the rows of the view of usage are sums of. */
+export type UsageGrouping = "agent" | "team" | "model" | "day" | "request";
+
 /** Filters of the activity by their names in the address, and the number of the open event. */
 export type ActivityFilters = Readonly<Record<string, string>>;
 
@@ -54,6 +57,7 @@ export type Place =
   | { view: "prompt"; workspaceId: string }
   | { view: "thread"; id: string; tab: ThreadTab }
   | { view: "activity"; filters: ActivityFilters }
+  | { view: "usage"; by: UsageGrouping }
   | { view: "problems" }
   | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
@@ -105,6 +109,8 @@ export function parsePlace(path: string, search: string): Place {
       return { view: "work", list: WORK_LIST_NAMES.find((each) => each === query.get("state")) ?? "open" };
     case "trace":
       return id === undefined ? { view: "unknown", path } : { view: "trace", id };
+    case "usage":
+      return { view: "usage", by: USAGE_GROUPINGS.find((each) => each === query.get("by")) ?? "agent" };
     case "activity":
       return { view: "activity", filters: Object.fromEntries([...query].filter(([, value]) => value)) };
     case "inbox":
@@ -138,6 +144,7 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): InboxPlace 
   return { ...INBOX, kind, list: state ?? "waiting", open, item: query.get("item") };
 }
 
+export const USAGE_GROUPINGS: readonly UsageGrouping[] = ["agent", "team", "model", "day", "request"];
 const WORK_LIST_NAMES: readonly WorkList[] = ["open", "failed", "completed", "all"];
 const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
 const PANELS: readonly string[] = ["chat", "messages", "work", "threads", "prompt", "about"] satisfies Panel[];
@@ -173,6 +180,8 @@ export function hrefOf(place: Place): string {
       return `${base}/work${search({ state: place.list === "open" ? null : place.list })}`;
     case "trace":
       return `${base}/trace/${encodeURIComponent(place.id)}`;
+    case "usage":
+      return `${base}/usage${search({ by: place.by === "agent" ? null : place.by })}`;
     case "activity":
       return `${base}/activity${search(place.filters)}`;
     case "inbox": {

@@ -2270,12 +2270,14 @@ export interface CompactionEntry {
   kind: "automatic" | "manual";
 }
 
-/** Token usage of a model request. Equal `record_key`s count once. */
+/** Token usage of a model request. Equal `record_key`s count once. `cached`: of the input, from a cache. */
 export interface UsageEntry {
   type: "usage";
   record_key: string;
   input: number;
   output: number;
+  cached: number;
+  model: string | null;
 }
 
 /** What the thread is waiting for. Empty flags: nothing. */
@@ -2761,7 +2763,7 @@ export interface TraceApproval {
  * `activity_id` is null. `agent`: path of the sub-agent below the root of its threads, null for the root.
  * `thread_id`: null if a bridge reported it. `at`: when it ended, or began if it still runs; then `seconds` is
  * null. `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls,
- * by tool.
+ * by tool. `cost_micros`: as recorded, in millionths of the organisation's currency; null if it is unknown.
  */
 export interface TraceTurn {
   activity_id: string | null;
@@ -2775,11 +2777,13 @@ export interface TraceTurn {
   seconds: number | null;
   usage: Record<string, number>;
   tools: Record<string, number>;
+  cost_micros: number | null;
 }
 
 /**
  * Everything that one request caused: messages and approvals by time, delegations as trees. `usage`: sums over
- * the turns. `is_complete`: false if a list was cut at its limit.
+ * the turns. `cost_micros`: sum of the known ones, null if no cost is known. `is_complete`: false if a list was
+ * cut at its limit.
  */
 export interface TraceDetail {
   root_id: string;
@@ -2788,7 +2792,110 @@ export interface TraceDetail {
   approvals: TraceApproval[];
   turns: TraceTurn[];
   usage: Record<string, number>;
+  cost_micros: number | null;
+  currency: string;
   is_complete: boolean;
+}
+
+/**
+ * What a turn used. `key`: identifies the turn among those of the workspace; a repeated report changes nothing.
+ * `activity_id`: the message that the turn worked on, which assigns it to a request and a delegation.
+ * `input_tokens`: without those that were read from the provider's cache (`cached_tokens`). `cost_micros`:
+ * millionths of `currency`; without it the cost is computed from the organisation's prices, if they have one of
+ * `model`. `at`: end of the turn (RFC 3339), now if missing.
+ */
+export interface ReportUsageBody {
+  key: string;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  model: string | null;
+  cost_micros: number | null;
+  currency: string;
+  activity_id: string | null;
+  thread_id: string | null;
+  at: string | null;
+}
+
+/**
+ * The usage of a turn. `root_id`: first message of the request that it belongs to. `cost_micros`: millionths of
+ * the organisation's currency, null if it is unknown. `source`: `reported` by the program, or `computed` from
+ * the organisation's prices. `at`: end of the turn, RFC 3339.
+ */
+export interface UsageRecordView {
+  key: string;
+  workspace_id: string;
+  thread_id: string | null;
+  activity_id: string | null;
+  delegation_id: string | null;
+  root_id: string | null;
+  model: string | null;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost_micros: number | null;
+  source: string;
+  at: string;
+}
+
+/**
+ * Sums over turns. `key`: id of the workspace (agent, team), model (empty: unknown), day, or first message of
+ * the request. `name`: of the workspace, or the beginning of the message. `cost_micros`: millionths of the
+ * currency, without the `turns_without_cost` whose cost is unknown.
+ */
+export interface UsageRow {
+  key: string;
+  name: string | null;
+  turns: number;
+  turns_without_cost: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  cost_micros: number;
+}
+
+/**
+ * Usage in a range of days (UTC, both included), the most expensive rows first; days in their order. A team is a
+ * workspace with all below it, so teams overlap; `total` counts each turn once. `is_complete`: false if rows
+ * were cut at their limit.
+ */
+export interface UsageReport {
+  since: string;
+  until: string;
+  by: string;
+  currency: string;
+  rows: UsageRow[];
+  total: UsageRow;
+  is_complete: boolean;
+}
+
+/**
+ * Price of a million tokens of each kind, in millionths of the currency. `model`: its name, or the start of
+ * several names followed by `*`; the longest that fits is used.
+ */
+export interface ModelPriceItem {
+  model: string;
+  input_micros: number;
+  output_micros: number;
+  cached_micros: number;
+}
+
+/**
+ * The prices from which costs are computed that programs do not report. `currency`: of all costs of the
+ * organisation; it cannot be changed once there is usage.
+ */
+export interface PriceListBody {
+  prices: ModelPriceItem[];
+  currency: string;
+}
+
+/** The price list of an organisation. `changed_at`, `changed_by`: null if it was never edited. */
+export interface PriceListView {
+  currency: string;
+  prices: ModelPriceItem[];
+  version: number;
+  changed_at: string | null;
+  changed_by: string | null;
 }
 
 /** What the server sends beside events; `type` tells which. */

@@ -35,6 +35,7 @@ const PATHS = {
   book: "M4 3.5h12v13H4zM7.5 3.5v13M10.5 7h3",
   play: "M6 4l10 6-10 6z",
   activity: "M2.5 10.5h3.5L8.5 4l3.5 12 2.5-5.5h3",
+  usage: "M3 16.5h14M5 13.5v-4M10 13.5v-10M15 13.5v-7",
   inbox: "M3 11l2.5-7h9L17 11v5.5H3zM3 11h4.5a2.5 2.5 0 0 0 5 0H17",
   leave: "M10 2.5L17.5 10 10 17.5 2.5 10zM10 6.5v4M10 13h0",
 } as const;

@@ -1,11 +1,18 @@
 """Routes of usage: agents report what their turns used, people read sums and edit prices."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from molecule_core.access.model import Role
 from molecule_core.api.http.response import Response
-from molecule_core.api.query_parameters import enum_param, query_params, read_text_param, string_param
+from molecule_core.api.query_parameters import (
+    QueryParameters,
+    enum_param,
+    parse_time,
+    query_params,
+    read_text_param,
+    string_param,
+)
 from molecule_core.api.routing import (
     ALL_CREDENTIALS,
     PERSON_OR_ADMIN,
@@ -33,6 +40,8 @@ from molecule_core.wire.schemas.usage import (
 )
 
 _DEFAULT_DAYS = 30
+# Requests cross workspaces.
+_OF_WORKSPACE = tuple(each for each in UsageGrouping if each is not UsageGrouping.REQUEST)
 
 
 class UsageRoutes:
@@ -50,13 +59,17 @@ class UsageRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         org, people = "/orgs/{org_id}/usage", AccessPolicy(PERSON_OR_ADMIN)
-        query = query_params(
-            string_param("from", "First day, as YYYY-MM-DD in UTC; 29 days before the last one if missing."),
-            string_param("to", "Last day; today if missing."),
-            enum_param("by", "What the rows are sums of; agent if missing.", list(UsageGrouping)),
-        )
         return [
-            Route("GET", org, self.report_org, people, "Sum up what agents used", None, UsageReport, query=query),
+            Route(
+                "GET",
+                org,
+                self.report_org,
+                people,
+                "Sum up what agents used",
+                None,
+                UsageReport,
+                query=_query(tuple(UsageGrouping)),
+            ),
             Route(
                 "GET",
                 "/workspaces/{id}/usage",
@@ -65,7 +78,7 @@ class UsageRoutes:
                 "Sum up what a workspace and those below it used",
                 None,
                 UsageReport,
-                query=query,
+                query=_query(_OF_WORKSPACE),
             ),
             Route("GET", f"{org}/prices", self.get_prices, people, "Get the prices of models", None, PriceListView),
             Route(
@@ -92,15 +105,13 @@ class UsageRoutes:
     async def report_org(self, request: Request) -> Response:
         """Return the tokens and costs of an organisation in a range of days."""
         query = request.query_params()
-        span, by = self._read_range(query, request.limits.usage_range_days), _read_grouping(query)
+        span, by = self._read_range(query, request.limits.usage_range_days), _read_grouping(query, tuple(UsageGrouping))
         return json_response(await self._reports.report_org(request.path_params["org_id"], span, by))
 
     async def report_workspace(self, request: Request) -> Response:
-        """Return the tokens and costs of a workspace and all below it in a range of days. `by` cannot be `request`."""
+        """Return the tokens and costs of a workspace and all below it in a range of days."""
         query = request.query_params()
-        span, by = self._read_range(query, request.limits.usage_range_days), _read_grouping(query)
-        if by is UsageGrouping.REQUEST:
-            raise InvalidField(reason="by cannot be request here: requests cross workspaces. Use another value.")
+        span, by = self._read_range(query, request.limits.usage_range_days), _read_grouping(query, _OF_WORKSPACE)
         return json_response(await self._reports.report_subtree(request.workspace, span, by))
 
     def _read_range(self, query: Mapping[str, str], most_days: int) -> UsageRange:
@@ -143,7 +154,7 @@ class UsageRoutes:
             model=body.model,
             cost_micros=body.cost_micros,
             currency=body.currency,
-            at=None if body.at is None else _to_micros(body.at),
+            at=None if body.at is None else parse_time(body.at, "at"),
         )
         record = await self._writer.record(request.workspace.org_id, request.workspace.id, draft)
         return json_response(_record_view(record), 201)
@@ -157,11 +168,19 @@ def _read_day(query: Mapping[str, str], name: str) -> date | None:
         raise InvalidField(reason=f"{name} is not a day. Use a form such as 2026-11-21.") from None
 
 
-def _read_grouping(query: Mapping[str, str]) -> UsageGrouping:
-    try:
-        return UsageGrouping(read_text_param(query, "by") or UsageGrouping.AGENT)
-    except ValueError:
-        raise InvalidField(reason=f"by has an unknown value. Use one of: {', '.join(UsageGrouping)}.") from None
+def _query(groupings: Sequence[UsageGrouping]) -> QueryParameters:
+    return query_params(
+        string_param("from", "First day, as YYYY-MM-DD in UTC; 29 days before the last one if missing."),
+        string_param("to", "Last day; today if missing."),
+        enum_param("by", "What the rows are sums of; agent if missing.", groupings),
+    )
+
+
+def _read_grouping(query: Mapping[str, str], allowed: Sequence[UsageGrouping]) -> UsageGrouping:
+    text = read_text_param(query, "by")
+    if text is not None and text not in allowed:
+        raise InvalidField(reason=f"by has an unknown value. Use one of: {', '.join(allowed)}.")
+    return UsageGrouping(text or UsageGrouping.AGENT)
 
 
 def _price_list_view(found: PriceList) -> PriceListView:
@@ -175,10 +194,6 @@ def _price_list_view(found: PriceList) -> PriceListView:
         changed_at=to_rfc3339(found.changed_at) if found.version else None,
         changed_by=found.changed_by if found.version else None,
     )
-
-
-def _to_micros(at: datetime) -> int:
-    return int(at.timestamp()) * SECOND + at.microsecond
 
 
 def _record_view(record: UsageRecord) -> UsageRecordView:

@@ -350,10 +350,11 @@ class TracedMessage(Struct, frozen=True):
 class TurnLog(Struct, frozen=True):
     """What a bridge logged about one turn: the message that began it, what it used, and its calls of tools, by name.
 
-    `logged_at`: microseconds; `seconds`: duration of the turn."""
+    `logged_at`: microseconds; `seconds`: duration of the turn. `usage_key`: key of its usage record, if it has one."""
 
     logged_at: int
     seconds: float
     activity_id: str
     usage: dict[str, float]
     tools: dict[str, int]
+    usage_key: str = ""

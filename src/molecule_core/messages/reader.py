@@ -592,6 +592,7 @@ class _LoggedTurn(Struct):
     activity_id: str
     usage: dict[str, float]
     tools: dict[str, int] = {}
+    usage_key: str = ""
 
 
 def _turn_log(logged_at: int, duration_ms: int | None, body: str) -> TurnLog | None:
@@ -599,7 +600,8 @@ def _turn_log(logged_at: int, duration_ms: int | None, body: str) -> TurnLog | N
         logged = msgspec.json.decode(body, type=_LoggedTurn)
     except msgspec.DecodeError:  # ValidationError included: an agent's own row with other members
         return None
-    return TurnLog(logged_at, (duration_ms or 0) / 1000, logged.activity_id, logged.usage, logged.tools)
+    seconds = (duration_ms or 0) / 1000
+    return TurnLog(logged_at, seconds, logged.activity_id, logged.usage, logged.tools, logged.usage_key)
 
 
 def chain_from_row(row: Row) -> Chain:

@@ -143,7 +143,7 @@ from molecule_core.views.event_log import EventLogReader
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
-from molecule_core.views.traces import RequestTraceReader
+from molecule_core.views.traces import RequestTraceReader, TurnReaders
 from molecule_core.views.turn_feed import TurnFeed
 from molecule_core.views.usage import UsageReportReader
 from molecule_core.webhooks.retention import WebhookRetention
@@ -516,7 +516,7 @@ class Server:
                 delegations.reader,
                 DelegationTreeReader(delegations.reader, clock=clock),
                 approvals.reader,
-                self.threads.reader,
+                TurnReaders(self.threads.reader, self.usage.reader),
                 org,
                 clock=clock,
                 limits=limits,

@@ -1,6 +1,7 @@
 """Trace of a request: the messages, delegations, approvals and turns that it caused."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -15,10 +16,20 @@ from molecule_core.messages.reader import TraceReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.model import ROOT_PATH, TracedTurn
 from molecule_core.threads.reader import ThreadReader
+from molecule_core.usage.reader import UsageReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.wire.schemas.traces import TraceApproval, TraceDetail, TraceMessage, TraceTurn
 
 _OPEN = "open"
+Costs = Mapping[tuple[str, str], int]
+"""Known costs in micro-units, by workspace and key of the turn."""
+
+
+class TurnReaders(NamedTuple):
+    """Readers of turns of threads, and of what turns used."""
+
+    threads: ThreadReader
+    usage: UsageReader
 
 
 class _Participation(Struct):
@@ -40,7 +51,7 @@ class RequestTraceReader:
         delegations: DelegationReader,
         trees: DelegationTreeReader,
         approvals: ApprovalReader,
-        threads: ThreadReader,
+        turns: TurnReaders,
         org: OrgReader,
         *,
         clock: Clock,
@@ -50,7 +61,8 @@ class RequestTraceReader:
         self._delegations = delegations
         self._trees = trees
         self._approvals = approvals
-        self._threads = threads
+        self._threads = turns.threads
+        self._usage = turns.usage
         self._org = org
         self._clock = clock
         self._limits = limits
@@ -68,7 +80,9 @@ class RequestTraceReader:
         delegations = await self._delegations.list_of_chain(org_id, root_id, most + 1)
         spans = _spans(messages[:most], delegations[:most])
         approvals = await self._list_approvals(spans, most)
-        turns, has_all_turns = await self._list_turns(spans, {each.id for each in messages})
+        records = await self._usage.list_of_chain(org_id, root_id, most + 1)
+        costs = {(each.workspace_id, each.key): each.cost_micros for each in records if each.cost_micros is not None}
+        turns, has_all_turns = await self._list_turns(spans, {each.id for each in messages}, costs)
         return TraceDetail(
             root_id=root_id,
             messages=[self._message(each) for each in messages[:most]],
@@ -76,7 +90,9 @@ class RequestTraceReader:
             approvals=[self._approval(each) for each in approvals[:most]],
             turns=turns,
             usage=_sum_usage(turns),
-            is_complete=has_all_turns and max(len(messages), len(delegations), len(approvals)) <= most,
+            cost_micros=sum(costs.values()) if costs else None,
+            currency=(await self._usage.get_prices(org_id)).currency,
+            is_complete=has_all_turns and max(len(messages), len(delegations), len(approvals), len(records)) <= most,
         )
 
     async def _list_approvals(self, spans: dict[str, _Participation], most: int) -> list[Approval]:
@@ -87,7 +103,7 @@ class RequestTraceReader:
         return sorted(found, key=lambda each: (each.created_at, each.id))
 
     async def _list_turns(
-        self, spans: dict[str, _Participation], message_ids: set[str]
+        self, spans: dict[str, _Participation], message_ids: set[str], costs: Costs
     ) -> tuple[list[TraceTurn], bool]:
         """Return the turns that messages of the trace began, in order of time, and whether these are all.
 
@@ -99,12 +115,14 @@ class RequestTraceReader:
         for workspace_id, span in spans.items():
             if span.seq is not None:
                 turns = await self._messages.list_turns(workspace_id, span.seq, span.seq + most)
-                found += [self._logged_turn(workspace_id, each) for each in turns if each.activity_id in message_ids]
+                found += [
+                    self._logged_turn(workspace_id, each, costs) for each in turns if each.activity_id in message_ids
+                ]
             keyed, has_all = await self._threads.list_keyed_turns(workspace_id, span.since, most)
             is_complete = is_complete and has_all
             begun += [each for each in keyed if each.key in message_ids]
         caused, has_all = await self._threads.list_turns_caused_by(begun, most)
-        found += [self._thread_turn(each) for each in (*begun, *caused)]
+        found += [self._thread_turn(each, costs) for each in (*begun, *caused)]
         is_complete = is_complete and has_all
         return sorted(found, key=lambda each: each.at), is_complete
 
@@ -139,7 +157,7 @@ class RequestTraceReader:
             settled_at=to_optional_rfc3339(approval.settled_at),
         )
 
-    def _logged_turn(self, workspace_id: str, turn: TurnLog) -> TraceTurn:
+    def _logged_turn(self, workspace_id: str, turn: TurnLog, costs: Costs) -> TraceTurn:
         return TraceTurn(
             activity_id=turn.activity_id,
             thread_id=None,
@@ -152,9 +170,10 @@ class RequestTraceReader:
             seconds=turn.seconds,
             usage=turn.usage,
             tools=turn.tools,
+            cost_micros=costs.get((workspace_id, turn.usage_key)),
         )
 
-    def _thread_turn(self, turn: TracedTurn) -> TraceTurn:
+    def _thread_turn(self, turn: TracedTurn, costs: Costs) -> TraceTurn:
         return TraceTurn(
             activity_id=turn.key,
             thread_id=turn.thread_id,
@@ -167,6 +186,7 @@ class RequestTraceReader:
             seconds=None if turn.ended_at is None else (turn.ended_at - turn.accepted_at) / SECOND,
             usage=turn.tokens,
             tools=turn.tools,
+            cost_micros=costs.get((turn.workspace_id, turn.turn_id)),
         )
 
     def _name_of(self, workspace_id: str | None) -> str | None:

@@ -119,7 +119,7 @@ class UsageReportReader:
         return UsageReport(
             since=span.since,
             until=span.until,
-            by=by,
+            by=by.value,
             currency=prices.currency,
             rows=rows[:most],
             total=_to_row("", None, total),

@@ -191,6 +191,7 @@ function useCommands(): readonly PaletteAction[] {
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
       goTo("Work", { view: "work", list: "open" }),
       goTo("Activity", { view: "activity", filters: {} }),
+      goTo("Usage", { view: "usage", by: "agent" }),
       goTo("Problems", { view: "problems" }),
       ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
       goTo("Connect an agent", { view: "connect" }),

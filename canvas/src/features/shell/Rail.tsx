@@ -24,6 +24,7 @@ const ITEMS: readonly Item[] = [
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
   { to: { view: "work", list: "open" }, icon: "checks", label: "Work", wide: true },
   { to: { view: "activity", filters: {} }, icon: "activity", label: "Activity", wide: true },
+  { to: { view: "usage", by: "agent" }, icon: "usage", label: "Usage", wide: true },
   { to: { view: "problems" }, icon: "warning", label: "Problems" },
   { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", owners: true, wide: true },
   { to: { view: "connect" }, icon: "connect", label: "Connect", wide: true },

@@ -38,6 +38,7 @@ const SettingsView = lazyPart(() => import("../settings/SettingsView").then((fou
 const WorkView = lazyPart(() => import("../delegations/WorkView").then((found) => found.WorkView));
 const TraceView = lazyPart(() => import("../trace/TraceView").then((found) => found.TraceView));
 const ActivityView = lazyPart(() => import("../activity/ActivityView").then((found) => found.ActivityView));
+const UsageView = lazyPart(() => import("../usage/UsageView").then((found) => found.UsageView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
 const Shortcuts = lazyPart(() => import("../settings/Shortcuts").then((found) => found.Shortcuts));
@@ -155,6 +156,8 @@ function View() {
       return <TraceView key={place.id} id={place.id} />;
     case "activity":
       return <ActivityView filters={place.filters} />;
+    case "usage":
+      return <UsageView by={place.by} />;
     case "inbox":
       return <InboxView place={place} />;
     case "prompt":

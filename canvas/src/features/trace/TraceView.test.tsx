@@ -10,25 +10,25 @@ test("a turn says what it called and used, and leads to its thread", async () =>
   const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  const turn = { activity_id: "m1", thread_id: "t1", turn_id: "u1", parent_turn_id: null, agent: null, workspace_id: "a", workspace_name: "a", at: "2026-03-01T12:00:30Z", seconds: 12, usage: { input_tokens: 1200, output_tokens: 30 }, tools: { read_file: 2, "<b>x</b>": 1 } };
-  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns: [turn, { ...turn, at: "2026-03-01T12:01:00Z", thread_id: null, turn_id: null, seconds: null, usage: {}, tools: {} }] });
+  const turn = { activity_id: "m1", thread_id: "t1", turn_id: "u1", parent_turn_id: null, agent: null, workspace_id: "a", workspace_name: "a", at: "2026-03-01T12:00:30Z", seconds: 12, usage: { input_tokens: 1200, output_tokens: 30 }, tools: { read_file: 2, "<b>x</b>": 1 }, cost_micros: 2_500_000 };
+  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), turns: [turn, { ...turn, at: "2026-03-01T12:01:00Z", thread_id: null, turn_id: null, seconds: null, usage: {}, tools: {}, cost_micros: null }], cost_micros: 2_500_000 });
   made.show(<TraceView id="m1" />);
   await flushPromises();
   await vi.waitFor(() => expect(document.querySelector("[data-event=turn]")).not.toBeNull());
   const turns = [...document.querySelectorAll("[data-event=turn]")];
   expect(turns.map((each) => each.textContent)).toEqual([
-    "+0:30Agent a finished a turn of 0:123 tool calls: read_file (2), <b>x</b>, 1,200 input and 30 output tokens",
+    "+0:30Agent a finished a turn of 0:123 tool calls: read_file (2), <b>x</b>, 1,200 input and 30 output tokens, cost US$2.50",
     "+1:00Agent a began a turn",
   ]);
   expect(turns[0]?.querySelector("a[href='/app/threads/t1']")).not.toBeNull();
-  expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("2 turns · 3 tool calls");
+  expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("2 turns · 3 tool calls · cost US$2.50");
 });
 
 test("turns of sub-agents are below the turn that asked for them", async () => {
   const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  const turn = { activity_id: null, thread_id: "t1", workspace_id: "a", workspace_name: "a", seconds: 2, usage: {}, tools: {} };
+  const turn = { activity_id: null, thread_id: "t1", workspace_id: "a", workspace_name: "a", seconds: 2, usage: {}, tools: {}, cost_micros: null };
   const turns = [
     { ...turn, turn_id: "u3", parent_turn_id: "u2", agent: "dig/deep", at: "2026-03-01T12:00:03Z" },
     { ...turn, turn_id: "u2", parent_turn_id: "u1", agent: "dig", at: "2026-03-01T12:00:04Z" },
@@ -48,7 +48,7 @@ test("turns of sub-agents are below the turn that asked for them", async () => {
 });
 
 function traceOf(summary: string): TraceDetail {
-  return { root_id: "m1", messages: [{ ...MESSAGE, summary }], delegations: [], approvals: [], turns: [], usage: {}, is_complete: true };
+  return { root_id: "m1", messages: [{ ...MESSAGE, summary }], delegations: [], approvals: [], turns: [], usage: {}, cost_micros: null, currency: "USD", is_complete: true };
 }
 
 test("a read is shown although events arrive before its response, and an older response replaces no newer one", async () => {

@@ -13,7 +13,7 @@ import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import { DelegationTrees } from "../delegations/DelegationTrees";
 import { nodesOf, treeOf, withLive } from "../delegations/tree";
-import { causedTurns, countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
+import { causedTurns, costText, countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
 import { useTrace } from "./useTrace";
 import css from "./TraceView.module.css";
 
@@ -60,7 +60,7 @@ function Trace({ trace }: { trace: TraceDetail }) {
                   {offset(trace, event.at)}
                 </time>
                 <div>
-                  <EventText event={event} />
+                  <EventText event={event} currency={trace.currency} />
                   {event.kind === "turn" && <CausedTurns trace={trace} of={event.turn} caused={caused} />}
                 </div>
               </li>
@@ -84,7 +84,7 @@ function Header({ trace }: { trace: TraceDetail }) {
     [trace.turns.length, "turn"],
     [trace.turns.reduce((sum, { tools }) => sum + countCalls(tools), 0), "tool call"],
   ];
-  const counts = [...counted.filter(([count]) => count > 0).map(([count, noun]) => plural(count, noun)), usageText(trace.usage)];
+  const counts = [...counted.filter(([count]) => count > 0).map(([count, noun]) => plural(count, noun)), usageText(trace.usage), costText(trace.cost_micros, trace.currency)];
   if (first === undefined) return null;
   return (
     <article className={css.head} aria-label="Request">
@@ -119,7 +119,7 @@ function CausedTurns({ trace, of, caused }: { trace: TraceDetail; of: TraceTurn;
             {offset(trace, turn.at)}
           </time>
           <div>
-            <TurnEvent turn={turn} />
+            <TurnEvent turn={turn} currency={trace.currency} />
             <CausedTurns trace={trace} of={turn} caused={caused} />
           </div>
         </li>
@@ -128,14 +128,14 @@ function CausedTurns({ trace, of, caused }: { trace: TraceDetail; of: TraceTurn;
   );
 }
 
-function EventText({ event }: { event: TraceEvent }) {
+function EventText({ event, currency }: { event: TraceEvent; currency: string }) {
   switch (event.kind) {
     case "message":
       return <MessageEvent message={event.message} />;
     case "approval":
       return <ApprovalEvent approval={event.approval} />;
     case "turn":
-      return <TurnEvent turn={event.turn} />;
+      return <TurnEvent turn={event.turn} currency={currency} />;
   }
 }
 
@@ -196,8 +196,8 @@ function ApprovalEvent({ approval }: { approval: TraceApproval }) {
   );
 }
 
-function TurnEvent({ turn }: { turn: TraceTurn }) {
-  const facts = [toolsText(turn.tools), usageText(turn.usage)].filter((each) => each !== null);
+function TurnEvent({ turn, currency }: { turn: TraceTurn; currency: string }) {
+  const facts = [toolsText(turn.tools), usageText(turn.usage), costText(turn.cost_micros, currency)].filter((each) => each !== null);
   return (
     <Line words={facts.join(", ")}>
       <Party id={turn.workspace_id} name={turn.workspace_name} />{turn.agent !== null && <>: sub-agent <bdi>{turn.agent}</bdi></>} {turn.seconds === null ? "began a " : "finished a "}

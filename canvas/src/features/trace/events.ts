@@ -2,6 +2,7 @@
 
 import { plural } from "../../core/text/strings";
 import type { TraceApproval, TraceDetail, TraceMessage, TraceTurn } from "../../core/wire";
+import { money } from "../usage/money";
 import type { ExtraRow } from "../delegations/DelegationTimeline";
 
 export type TraceEvent =
@@ -84,6 +85,11 @@ export function usageText(usage: Readonly<Record<string, number>>): string | nul
   const { input_tokens: input = 0, output_tokens: output = 0 } = usage;
   if (input + output === 0) return null;
   return `${input.toLocaleString("en")} input and ${output.toLocaleString("en")} output tokens`;
+}
+
+/** "cost US$1.25"; null if it is unknown. */
+export function costText(micros: number | null, currency: string): string | null {
+  return micros === null ? null : `cost ${money(micros, currency)}`;
 }
 
 export function countCalls(tools: Readonly<Record<string, number>>): number {

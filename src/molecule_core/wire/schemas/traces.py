@@ -46,7 +46,8 @@ class TraceTurn(Struct):
     Or one that such a turn caused through sub-agents: then `parent_turn_id` is the turn that it follows from, and
     `activity_id` is null. `agent`: path of the sub-agent below the root of its threads, null for the root.
     `thread_id`: null if a bridge reported it. `at`: when it ended, or began if it still runs; then `seconds` is null.
-    `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls, by tool."""
+    `usage`: what it used, by name (`input_tokens`, `output_tokens`, `cost_usd`). `tools`: number of calls, by tool.
+    `cost_micros`: as recorded, in millionths of the organisation's currency; null if it is unknown."""
 
     activity_id: str | None
     thread_id: str | None
@@ -59,12 +60,14 @@ class TraceTurn(Struct):
     seconds: float | None
     usage: dict[str, float]
     tools: dict[str, int]
+    cost_micros: int | None
 
 
 class TraceDetail(Struct):
     """Everything that one request caused: messages and approvals by time, delegations as trees.
 
-    `usage`: sums over the turns. `is_complete`: false if a list was cut at its limit."""
+    `usage`: sums over the turns. `cost_micros`: sum of the known ones, null if no cost
+    is known. `is_complete`: false if a list was cut at its limit."""
 
     root_id: str
     messages: list[TraceMessage]
@@ -72,4 +75,6 @@ class TraceDetail(Struct):
     approvals: list[TraceApproval]
     turns: list[TraceTurn]
     usage: dict[str, float]
+    cost_micros: int | None
+    currency: str
     is_complete: bool

@@ -1,6 +1,5 @@
 """Usage of turns as clients report and read it."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -18,7 +17,8 @@ class ReportUsageBody(Struct):
     `key`: identifies the turn among those of the workspace; a repeated report changes nothing. `activity_id`: the
     message that the turn worked on, which assigns it to a request and a delegation. `input_tokens`: without those that
     were read from the provider's cache (`cached_tokens`). `cost_micros`: millionths of `currency`; without it the cost
-    is computed from the organisation's prices, if they have one of `model`. `at`: end of the turn, now if missing.
+    is computed from the organisation's prices, if they have one of `model`. `at`: end of the turn (RFC 3339), now if
+    missing.
     """
 
     key: str
@@ -30,7 +30,7 @@ class ReportUsageBody(Struct):
     currency: str = "USD"
     activity_id: str | None = None
     thread_id: str | None = None
-    at: Annotated[datetime, Meta(tz=True)] | None = None
+    at: str | None = None
 
 
 class UsageRecordView(Struct):
@@ -90,7 +90,7 @@ class UsageReport(Struct):
 
     since: str
     until: str
-    by: UsageGrouping
+    by: str
     currency: str
     rows: list[UsageRow]
     total: UsageRow
