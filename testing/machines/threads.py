@@ -17,7 +17,8 @@ from hypothesis.stateful import (
 
 from molecule_core.common.clock import SECOND
 from molecule_core.common.limits import Limits
-from molecule_core.server.services import build_threads, build_usage
+from molecule_core.server.services import build_threads
+from molecule_core.server.usage import build_usage
 from molecule_core.threads.base_instructions import make_base_instructions
 from molecule_core.threads.model import Mail, Thread, ThreadSettings
 from molecule_core.wire.schemas import thread_log as log

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 from molecule_core.common.clock import SECOND
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.limits import Limits
-from molecule_core.server.services import build_threads, build_usage
+from molecule_core.server.services import build_threads
+from molecule_core.server.usage import build_usage
 from molecule_core.threads.base_instructions import make_base_instructions
 from molecule_core.threads.fold import fold_entries
 from molecule_core.threads.model import UNFOLDED_COLUMNS, LogEntryRow, Thread, ThreadSettings

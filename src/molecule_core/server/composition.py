@@ -74,7 +74,6 @@ from molecule_core.api.system import StoreReadiness, SystemRoutes
 from molecule_core.api.threads.collaboration import CollaborationRoutes
 from molecule_core.api.threads.engines import EngineRoutes
 from molecule_core.api.threads.threads import ThreadRoutes
-from molecule_core.api.usage import UsageRoutes
 from molecule_core.api.webhooks import WebhookRoutes
 from molecule_core.approvals.model import APPROVAL
 from molecule_core.budgets.model import BudgetExhausted, BudgetHoldsEnded, WorkspaceOverBudget
@@ -129,14 +128,13 @@ from molecule_core.server.services import (
     build_runners,
     build_search,
     build_threads,
-    build_usage,
     build_webhooks,
 )
+from molecule_core.server.usage import build_usage, usage_routes
 from molecule_core.store.cache_sync import run_sync
 from molecule_core.store.retention import RETENTION_TIMER, JournalRetention, RetentionWorker
 from molecule_core.store.timers import TimerWorker
 from molecule_core.usage.model import UsageRecorded
-from molecule_core.usage.retention import UsageRetention
 from molecule_core.views.conversations import ConversationReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.event_log import EventLogReader
@@ -145,7 +143,6 @@ from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimelineReader
 from molecule_core.views.traces import RequestTraceReader, TurnReaders
 from molecule_core.views.turn_feed import TurnFeed
-from molecule_core.views.usage import UsageReportReader
 from molecule_core.webhooks.retention import WebhookRetention
 from molecule_core.webhooks.subscribers import on_workspaces_removed as on_webhook_workspaces_removed
 
@@ -324,7 +321,7 @@ class Server:
             RunnerRetention(store),
             A2ATaskRetention(store),
             WebhookRetention(store),
-            UsageRetention(store, clock=clock, limits=limits),
+            self.usage.retention,
             # Last: what the others have deleted is not searched any more.
             SearchRetention(store),
         )
@@ -531,13 +528,7 @@ class Server:
             memory.writer, memory.reader, memory.key_writer, memory.key_reader, org, limits=limits
         ).routes()
         yield from SearchRoutes(self.search.reader, org, limits=limits).routes()
-        yield from UsageRoutes(
-            self.usage.writer,
-            self.usage.prices,
-            self.usage.reader,
-            UsageReportReader(self.usage.reader, TraceReader(self.store), org, limits=limits),
-            clock=self.runtime.clock,
-        ).routes()
+        yield from usage_routes(self.runtime, org, self.usage)
         yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
         yield from ThreadRoutes(
             threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits

@@ -30,7 +30,7 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter, DelegationMeter, InstructionMeter, MessageMeter, ThreadMeter
 from molecule_core.common.net.safe_fetch import Fetcher
-from molecule_core.delegations.reader import DelegationReader, origin_query
+from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import OUTCOMES
 from molecule_core.delegations.subscribers import DelegationSubscriber
 from molecule_core.delegations.transitions import DelegationCloser
@@ -90,8 +90,7 @@ from molecule_core.threads.subscribers import ThreadSubscriber
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.waits import AgentWaits
 from molecule_core.threads.writer import ThreadWriter
-from molecule_core.usage.reader import UsageReader
-from molecule_core.usage.writer import PriceWriter, UsageWriter
+from molecule_core.usage.writer import UsageWriter
 from molecule_core.views.webhook_tasks import TaskReaders, WebhookTasks
 from molecule_core.webhooks.dispatcher import WebhookDispatcher
 from molecule_core.webhooks.model import Webhook
@@ -492,23 +491,6 @@ def build_runners(runtime: ProcessRuntime, org: OrgReader, access: AccessService
     return RunnerServices(
         RunnerWriter(store, org, access.writer, wakeups, clock=clock, ids=runtime.ids, limits=limits),
         RunnerReader(store, org, wakeups, clock=clock, limits=limits),
-    )
-
-
-class UsageServices(Struct, frozen=True, eq=False):
-    """Services of usage."""
-
-    writer: UsageWriter
-    prices: PriceWriter
-    reader: UsageReader
-
-
-def build_usage(store: Store, *, clock: Clock, limits: Limits) -> UsageServices:
-    """Build the services of usage."""
-    return UsageServices(
-        UsageWriter(store, origin_query, clock=clock, limits=limits),
-        PriceWriter(store, clock=clock, limits=limits),
-        UsageReader(store),
     )
 
 
