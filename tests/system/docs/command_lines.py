@@ -109,6 +109,8 @@ def _find_usage_fault(arguments: list[str], *, is_named: bool = False) -> str:
     while isinstance(command, click.Group):
         if not arguments or arguments[0] in ("--help", "--version", "$@", "…"):
             return ""
+        if command is not molecule and command.invoke_without_command and arguments[0].startswith("-"):
+            break
         name, *arguments = arguments
         found = command.get_command(context, name)
         if found is None:
