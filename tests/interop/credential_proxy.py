@@ -59,17 +59,17 @@ class CredentialProxy:
         body = await self._read_body(head, reader)
         self._count += 1
         upstream, sending = await asyncio.open_connection("127.0.0.1", self.targets[self._count % len(self.targets)])
+        gone = asyncio.ensure_future(_until_gone(reader))
         try:
             sending.write(b" ".join((method, path, rest)) + b"\r\n\r\n" + body)
-            gone = asyncio.ensure_future(reader.read(1))
             while data := await self._next(upstream, gone):
                 writer.write(data)
                 await writer.drain()
-            gone.cancel()
         finally:
+            gone.cancel()
             sending.close()
 
-    async def _next(self, upstream: asyncio.StreamReader, gone: "asyncio.Future[bytes]") -> bytes:
+    async def _next(self, upstream: asyncio.StreamReader, gone: "asyncio.Future[None]") -> bytes:
         """Return what the server sends next; nothing at the end, or once the client is gone."""
         reading = asyncio.ensure_future(upstream.read(_READ_BYTES))
         await asyncio.wait((reading, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -86,3 +86,9 @@ class CredentialProxy:
             while not body.endswith(b"0\r\n\r\n"):
                 body += await reader.readuntil(b"\r\n")
         return body
+
+
+async def _until_gone(reader: asyncio.StreamReader) -> None:
+    """Wait until a client has closed its connection, in order or not: nothing else comes behind its request."""
+    with contextlib.suppress(OSError):
+        await reader.read(1)

@@ -8,6 +8,7 @@ from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.messages.approval_messages import approval_id_of
 from molecule_core.messages.obligations.model import ObligationState, obligation_state, template_label
 from molecule_core.messages.rules import chosen_question, text_of
+from molecule_core.wire.protocols.a2a_response import part_as_text
 from molecule_core.wire.schemas.activity import (
     APPROVAL_KINDS,
     ActivityMethod,
@@ -25,6 +26,17 @@ def message_parts(request_body: str) -> list[Any]:
     for name in ("params", "message", "parts"):
         found = found.get(name) if isinstance(found, dict) else None
     return found if isinstance(found, list) else []
+
+
+def to_markdown(parts: list[dict[str, Any]]) -> str:
+    """Return what an agent wrote as Markdown: its texts as they are, data as blocks of JSON."""
+    shown = [part for part in parts if part["kind"] != "file"]
+    return "\n".join(_fenced(part["data"]) if part["kind"] == "data" else part_as_text(part) for part in shown)
+
+
+def _fenced(data: Any) -> str:
+    # No line of JSON ends the block: each one with a text begins with a quotation mark.
+    return f"```json\n{msgspec.json.format(msgspec.json.encode(data), indent=2).decode()}\n```"
 
 
 def stored_message(request_body: str) -> dict[str, Any]:
@@ -53,14 +65,14 @@ def to_chat_message(
 ) -> ChatMessage:
     """Build a chat message from a row of the chat queries."""
     params = msgspec.json.decode(request_body)["params"]
-    message = params["message"]
+    message, parts = params["message"], params["message"]["parts"]
     entry = ChatMessage(
         id=id_,
         role="agent" if method == ActivityMethod.NOTIFY else "user",
-        content=text_of(message["parts"]),
+        content=to_markdown(parts) if method == ActivityMethod.NOTIFY else text_of(parts),
         timestamp=to_rfc3339(created_at),
         seq=seq,
-        attachments=attachments_of(message["parts"]),
+        attachments=attachments_of(parts),
         delivery=delivery,
         trouble=trouble,
     )
@@ -99,7 +111,7 @@ def to_peer_message(message: PeerMessageColumns, *obligation_columns: Any) -> Pe
         source_id=message.source_id,
         target_id=message.workspace_id,
         message_kind=message.kind,
-        content=text_of(parts),
+        content=to_markdown(parts),
         timestamp=to_rfc3339(message.created_at),
         seq=message.seq,
         attachments=attachments_of(parts),

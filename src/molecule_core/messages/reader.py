@@ -21,6 +21,7 @@ from molecule_core.messages.chat_view import (
     stored_message,
     to_chat_head,
     to_chat_message,
+    to_markdown,
     to_peer_message,
 )
 from molecule_core.messages.model import (
@@ -307,7 +308,7 @@ class MessageReader:
     def _agent_message_payload(self, seq: int, workspace_id: str, request_body: str) -> bytes:
         workspace, parts = self._org.workspace(workspace_id), message_parts(request_body)
         message = AgentMessagePayload(
-            message=text_of(parts),
+            message=to_markdown(parts),
             workspace_id=workspace_id,
             name="" if workspace is None else workspace.name,
             seq=seq,

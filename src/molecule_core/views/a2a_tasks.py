@@ -490,6 +490,10 @@ class TaskFollower:
             return []
         self._approval_revs.add((entry.entity_id, entry.rev))
         if entry.name in _PENDING_APPROVALS:
+            task = await self._tasks.find(self._workspace, self._caller_key, self._task.id)
+            if task is not None and task.status.state is A2AState.AUTH_REQUIRED:  # with who holds it now
+                known = {APPROVAL_EXTENSION: task.metadata[APPROVAL_EXTENSION]}
+                return [self._status(A2AState.AUTH_REQUIRED, entry.at, task.status.message, known)]
             about = {name: payload.get(name) for name in ("approval_id", "action")}
             action = truncate_line(str(payload.get("action", "")), _MAX_ACTION_LENGTH)
             text = f"This task waits for a decision on approval {entry.entity_id}: {action}"

@@ -124,10 +124,13 @@ async def test_a_stream_shows_that_a_task_waits_for_an_approval_and_goes_on(worl
         asked = await ops.api.post(
             f"/workspaces/{ops.id}/approvals", {"action": "send the invoice", "task_id": task["id"]}
         )
+        waiting = await stream.event()
+        while waiting is not None and waiting.state != "auth-required":
+            waiting = await stream.event()
         path = f"/workspaces/{lead.id}/approvals/{asked['approval_id']}/decide"
         await lead.api.post(path, {"decision": "approve"})
         await reply(ops, handle(given), "sent")
-        states = [each.state for each in await stream.rest()]
-    assert "auth-required" in states
+        states = ["auth-required", *[each.state for each in await stream.rest()]]
+    assert waiting is not None and "until Lead has decided" in str(waiting.data)
     assert states[states.index("auth-required") + 1] == "working"
     assert states[-1] == "completed"

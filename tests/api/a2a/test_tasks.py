@@ -16,6 +16,7 @@ from testing.waits import bounded, eventually
 from tests.requirements import requirement
 
 LINES = pytest.mark.parametrize("line", [V1, V0_3])
+TOOL_APPROVALS = "https://kagent.dev/extensions/hitl/v1"
 DELEGATION: dict[str, Any] = {"metadata": {"delegation": True}}
 
 
@@ -268,6 +269,51 @@ async def test_a_message_decides_on_the_approval_that_a_task_waits_for(
     assert await client.state(task["id"]) == "completed"
 
 
+@requirement("A2A4", "Q8")
+@LINES
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_client_of_kagents_extension_reads_and_decides_an_approval_in_it(
+    world: MessageWorld, line: str, *, approved: bool
+) -> None:
+    lead = await world.server.seat("Lead")
+    ops = await world.server.seat("Ops", parent_id=lead.id)
+    await lead.api.post("/registry/heartbeat", {"workspace_id": lead.id})
+    client, named = A2ACaller(world.server, ops.id, lead.token, line), {"A2A-Extensions": TOOL_APPROVALS}
+    task = await client.send(client.message("send the invoice", **DELEGATION))
+    await world.take(ops)
+    asked = await ops.api.post(f"/workspaces/{ops.id}/approvals", {"action": "send the invoice", "task_id": task["id"]})
+    get = {V1: "GetTask", V0_3: "tasks/get"}[line]
+    shown = (await client.call(get, {"id": task["id"]}, named))["result"]["status"]["message"]
+    unnamed = (await client.get(task["id"]))["status"]["message"]
+    request = shown["metadata"][TOOL_APPROVALS]
+    id_, verdict = asked["approval_id"], {"approved": approved, "rejection_reason": "" if approved else "not today"}
+    response = {TOOL_APPROVALS: {"type": "tool_approval_response", "approvals": [{"id": id_, **verdict}]}}
+    decision = client.message("so", "m-2", taskId=task["id"], metadata=response, extensions=[TOOL_APPROVALS])
+    went_on = await client.send(decision)
+    found = await ops.api.get(f"/workspaces/{ops.id}/approvals/{id_}")
+    assert TOOL_APPROVALS not in unnamed.get("metadata", {}) and "extensions" not in unnamed
+    assert (request["type"], shown["extensions"]) == ("tool_approval_request", [TOOL_APPROVALS])
+    assert [(each["id"], each["args"]["action"]) for each in request["tools"]] == [(id_, "send the invoice")]
+    assert "Lead" in texts(shown["parts"]) and request["hint"] == texts(shown["parts"])
+    assert (plain_state(went_on), found["status"]) == ("working", "approved" if approved else "denied")
+
+
+@requirement("A2A4")
+@pytest.mark.parametrize("approvals", [None, [], [{"id": "x"}], [{"id": 1, "approved": True}], [{"approved": True}]])
+async def test_a_response_of_kagents_extension_without_a_decision_is_refused(
+    world: MessageWorld, approvals: Any
+) -> None:
+    _, ops, client = await team(world)
+    task = await client.send(client.message("send the invoice", **DELEGATION))
+    (given,) = await world.take(ops)
+    response = {TOOL_APPROVALS: {"type": "tool_approval_response", "approvals": approvals}}
+    message = client.message("so", "m-2", taskId=task["id"], metadata=response)
+    named = {"A2A-Extensions": TOOL_APPROVALS}
+    assert await client.error("SendMessage", {"message": message}, named) == -32602
+    await reply(ops, handle(given), "sent")
+    assert await client.state(task["id"]) == "completed"
+
+
 @requirement("A2A3")
 async def test_a_declined_task_is_rejected_and_an_undelivered_one_failed(world: MessageWorld) -> None:
     _, ops, client = await team(world)
@@ -343,3 +389,31 @@ async def test_the_length_of_the_history_is_the_callers_choice(world: MessageWor
     await client.send(client.message("two", "m-2", taskId=task["id"]))
     found = [await client.get(task["id"], **more) for more in ({}, {"historyLength": 1}, {"historyLength": 0})]
     assert [[texts(each["parts"]) for each in one.get("history", [])] for one in found] == [["one", "two"], ["two"], []]
+
+
+@requirement("A2A3")
+@LINES
+async def test_data_of_a_reply_is_a_data_part_of_the_artifact_and_json_in_the_chat(
+    world: MessageWorld, line: str
+) -> None:
+    ops = await world.server.seat("Ops")
+    client = person_of(world, ops, line)
+    task = await client.send(client.message("how many?"))
+    (given,) = await world.take(ops)
+    await reply(ops, handle(given), "see", data=[{"count": 3, "by": "*x* ``` <b>"}, [1, None]])
+    (artifact,) = (await client.get(task["id"]))["artifacts"]
+    told = (await world.chat(ops))[-1]["content"]
+    assert [each["data"] for each in artifact["parts"][1:]] == [{"count": 3, "by": "*x* ``` <b>"}, [1, None]]
+    assert all(("kind" in each) == (line == V0_3) for each in artifact["parts"])
+    assert told.startswith('see\n```json\n{\n  "count": 3,\n  "by": "*x* ``` <b>"\n}\n```\n```json\n[')
+    assert [row for row in told.splitlines() if row.startswith("```")] == ["```json", "```"] * 2
+
+
+@pytest.mark.parametrize("data", [["text"], [None], [{"a": "x" * 300_000}], [{}] * 65, {"count": 3}])
+async def test_data_of_a_reply_that_is_no_object_or_too_much_is_refused(world: MessageWorld, data: Any) -> None:
+    ops = await world.server.seat("Ops")
+    await world.ask(ops, "how many?")
+    (given,) = await world.take(ops)
+    with pytest.raises(ApiError) as refused:
+        await reply(ops, handle(given), "", data=data)
+    assert refused.value.status in (400, 422)

@@ -402,7 +402,7 @@ async def test_a_person_finds_data_and_files_in_the_chat_too(post: PushServer) -
     await post.say("the plan?", patience=20)
 
     lines = (await post.person.get(f"/workspaces/{post.ops.id}/chat-history"))["messages"]
-    assert [line["content"] for line in lines] == ["the plan?", '{"hour":12}']
+    assert [line["content"] for line in lines] == ["the plan?", '```json\n{\n  "hour": 12\n}\n```']
     assert [each["name"] for each in lines[1]["attachments"]] == ["plan.pdf"]
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from molecule_core.api.a2a.tool_approvals import TOOL_APPROVAL_EXTENSION
 from molecule_core.common.clock import SECOND
 from molecule_core.common.text import single_line
 from molecule_core.org.model import Workspace
@@ -21,7 +22,13 @@ RESUME_EXTENSION = "https://molecule.dev/ext/resume/v1"
 """Extension: streams number their events, and `Last-Event-ID` resumes one."""
 IDEMPOTENCY_EXTENSION = "https://molecule.dev/ext/idempotency/v1"
 """Extension: a key under which a message is sent once, in the header Idempotency-Key or in metadata."""
-OWN_EXTENSIONS = (DELEGATION_EXTENSION, APPROVAL_EXTENSION, RESUME_EXTENSION, IDEMPOTENCY_EXTENSION)
+OWN_EXTENSIONS = (
+    DELEGATION_EXTENSION,
+    APPROVAL_EXTENSION,
+    RESUME_EXTENSION,
+    IDEMPOTENCY_EXTENSION,
+    TOOL_APPROVAL_EXTENSION,
+)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MAX_NAME, _MAX_TEXT, _MAX_ITEMS = 200, 2000, 100
@@ -31,6 +38,7 @@ _EXTENSION_TEXTS = {
     DELEGATION_EXTENSION: "A message that activates this extension, or has metadata.delegation true, is a delegation.",
     APPROVAL_EXTENSION: "Tasks in auth-required describe the approval; a message with this metadata decides on it.",
     RESUME_EXTENSION: "Events of streams have numbers; the header Last-Event-ID resumes a stream after one.",
+    TOOL_APPROVAL_EXTENSION: "A request that activates it reads and decides approvals as those of kagent's tool calls.",
     IDEMPOTENCY_EXTENSION: "A message with a known key returns the task of its first sending.",
 }
 

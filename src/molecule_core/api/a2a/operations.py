@@ -14,6 +14,7 @@ from molecule_core.access.model import CredentialKind
 from molecule_core.api.a2a import cards
 from molecule_core.api.a2a.cards import IDEMPOTENCY_EXTENSION
 from molecule_core.api.a2a.reach import check_may_talk
+from molecule_core.api.a2a.tool_approvals import read_decision
 from molecule_core.api.delegations.a2a_delegation import A2ADelegation, message_key
 from molecule_core.api.errors import error_mapping
 from molecule_core.api.messages.send import MessageRoutes, draft_of, idempotency_key_of, sender_of
@@ -210,6 +211,8 @@ class A2AOperations:
                 UNSUPPORTED_OPERATION, f"task {task_id} is {task.status.state}. Send a message without taskId."
             )
         decision = draft.message["metadata"].get(APPROVAL_EXTENSION)
+        if decision is None:
+            decision = read_decision(draft.message, call.extensions)
         if isinstance(decision, dict) and "decision" in decision:
             await self._decide_approval(call, task, decision)
             return await self.find_task(call, task_id)

@@ -16,6 +16,7 @@ from molecule_core.api.a2a import cards
 from molecule_core.api.a2a.cards import CardBuilder
 from molecule_core.api.a2a.operations import A2ACall, A2AOperations, history_length
 from molecule_core.api.a2a.streams import A2AStreams, StreamFormat, StreamRequest
+from molecule_core.api.a2a.tool_approvals import add_request
 from molecule_core.api.auth import Authenticator
 from molecule_core.api.errors import JSON_RPC_ERRORS, error_mapping, problem_headers
 from molecule_core.api.http.response import Response
@@ -274,12 +275,12 @@ class A2ARoutes:
 
     async def _send(self, call: A2ACall) -> dict[str, Any]:
         length = history_length(call.params)
-        task = render_task(await self._operations.send(call), call.line, length)
+        task = render_task(add_request(await self._operations.send(call), call.extensions), call.line, length)
         return task if call.line is A2ALine.V0_3 else {"task": task}
 
     async def _get(self, call: A2ACall) -> dict[str, Any]:
         length = history_length(call.params)
-        return render_task(await self._operations.get(call), call.line, length)
+        return render_task(add_request(await self._operations.get(call), call.extensions), call.line, length)
 
     async def _cancel(self, call: A2ACall) -> dict[str, Any]:
         return render_task(await self._operations.cancel(call), call.line)
@@ -287,7 +288,8 @@ class A2ARoutes:
     async def _list(self, call: A2ACall) -> dict[str, Any]:
         length, has_artifacts = history_length(call.params), bool_param(call.params, "includeArtifacts") is True
         page = await self._operations.list_tasks(call)
-        tasks = [render_task(each, call.line, length, with_artifacts=has_artifacts) for each in page.tasks]
+        shown = [add_request(each, call.extensions) for each in page.tasks]
+        tasks = [render_task(each, call.line, length, with_artifacts=has_artifacts) for each in shown]
         return {"tasks": tasks, "nextPageToken": page.next_token, "pageSize": len(tasks), "totalSize": page.total}
 
     async def _extended_card(self, call: A2ACall) -> dict[str, Any]:
@@ -316,7 +318,7 @@ class A2ARoutes:
             call.workspace,
             call.caller_key,
             start,
-            StreamFormat(call.line, is_rpc, call.rpc_id),
+            StreamFormat(call.line, is_rpc, call.rpc_id, call.extensions),
             has_snapshot=resumed is None,
             ends_with_turn=call.operation is Operation.STREAM,
         )

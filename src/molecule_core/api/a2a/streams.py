@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from molecule_core.api.a2a.tool_approvals import add_request
 from molecule_core.api.http.response import Channel, Response, event_stream_response
 from molecule_core.common.errors import CapacityExceeded, MoleculeError
 from molecule_core.common.limits import Limits
@@ -27,15 +28,18 @@ _log = logging.getLogger("molecule.a2a")
 
 
 class StreamFormat(msgspec.Struct, frozen=True):
-    """How a stream writes events. `is_rpc`: each is a response to the request `rpc_id`."""
+    """How a stream writes events. `is_rpc`: each is a response to the request `rpc_id`.
+
+    `extensions`: those that the request names."""
 
     line: A2ALine
     is_rpc: bool
     rpc_id: str | int | float | None = None
+    extensions: frozenset[str] = frozenset()
 
     def encode(self, task_id: str, seq: int, event: StreamEvent) -> bytes:
         """Return an event as it is sent. Its id resumes the stream behind it."""
-        rendered = render_stream_event(event, self.line)
+        rendered = render_stream_event(add_request(event, self.extensions), self.line)
         data = msgspec.json.encode(rpc_result(self.rpc_id, rendered) if self.is_rpc else rendered)
         return b"id: %b:%d\ndata: %b\n\n" % (task_id.encode(), seq, data)
 

@@ -43,13 +43,16 @@ _DEFAULT_PAGE = 100
 
 
 class ReplyBody(Struct):
-    """A reply to the message that `handle` names. With `progress` it only reports that work is under way."""
+    """A reply to the message that `handle` names. With `progress` it only reports that work is under way.
+
+    `data`: structured results, each an object or a list, which A2A clients get as data parts."""
 
     handle: str
     text: str = ""
     progress: bool = False
     intent: Intent = Intent.INFORM
     attachments: list[dict[str, Any]] = []
+    data: list[dict[str, Any] | list[Any]] = []
     messageId: str | None = None
 
 
@@ -199,7 +202,7 @@ class ReplyRoutes:
         The handle determines the recipient. A second reply by the same handle returns the result of the first.
         """
         body = request.parse_body(ReplyBody)
-        parts = message_parts(body.text, body.attachments, self._limits)
+        parts = message_parts(body.text, body.attachments, self._limits, data=body.data)
         key = idempotency_key_of(request, self._limits) or _checked_message_id(body.messageId, self._limits)
         result = await self._replies.reply(
             request.workspace.id, body.handle, parts, progress=body.progress, intent=body.intent, key=key

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -402,18 +402,32 @@ class MessageRoutes:
         return AgentLogEntry(**fields)
 
 
-def message_parts(text: str, attachments: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
-    """Return an agent's text and attachments as message parts. Raises InvalidMessage."""
-    if not text.strip() and not attachments:
+def message_parts(
+    text: str,
+    attachments: list[dict[str, Any]],
+    limits: Limits,
+    *,
+    data: Sequence[dict[str, Any] | list[Any]] = (),
+) -> list[dict[str, Any]]:
+    """Return an agent's text, attachments and data as message parts. Raises InvalidMessage."""
+    if not text.strip() and not attachments and not data:
         raise InvalidMessage(reason="the message cannot be empty. Add a text or a file.")
     if len(text.encode()) > limits.text_bytes:
         raise InvalidMessage(reason=f"the text is larger than the limit of {limits.text_bytes} bytes. Shorten it.")
+    if data and len(msgspec.json.encode(data)) > limits.text_bytes:
+        raise InvalidMessage(
+            reason=f"the data is larger than the limit of {limits.text_bytes} bytes of JSON. Send it as a file."
+        )
     if len(attachments) > limits.attachments:
         raise InvalidMessage(
             reason=f"a message cannot have more than {limits.attachments} files. Send the rest separately."
         )
     parts: list[dict[str, Any]] = [{"kind": "text", "text": text}] if text else []
-    return parts + [{"kind": "file", "file": attachment} for attachment in attachments]
+    parts += [{"kind": "data", "data": each} for each in data]
+    parts += [{"kind": "file", "file": attachment} for attachment in attachments]
+    if len(parts) > limits.parts:
+        raise InvalidMessage(reason=f"a message cannot have {len(parts)} parts. Use at most {limits.parts}.")
+    return parts
 
 
 def idempotency_key_of(request: Request, limits: Limits) -> str | None:

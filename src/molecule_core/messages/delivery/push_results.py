@@ -61,7 +61,6 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import CommandSteps, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, answer_key, log_key, org_key
 from molecule_core.store.timers import TIMERS_KEY
-from molecule_core.wire.protocols.a2a_response import part_as_text
 from molecule_core.wire.schemas.activity import ActivityMethod, MessageKind
 
 # The reply of an agent that returned nothing, or answered through its tools.
@@ -419,8 +418,7 @@ class PushResultRecorder:
     def _insert_chat_message(self, state: DeliveryState, reply: AgentReply, now: int) -> CommandSteps[Activity]:
         """Insert an agent's answer to a person into their chat, as if the agent had written it there."""
         workspace, activity_id = self._org.active_workspace(state.workspace_id), self._ids.new()
-        reply_parts = (_data_as_text(part) if part["kind"] == "data" else part for part in reply.parts)
-        parts = yield from attachments.replace_forbidden_files(reply_parts, workspace.org_id, workspace.id)
+        parts = yield from attachments.replace_forbidden_files(reply.parts, workspace.org_id, workspace.id)
         resolved = yield from attachments.resolve_files(parts, workspace.org_id, workspace.id)
         row = yield from sent_activity(
             workspace.org_id,
@@ -440,8 +438,3 @@ class PushResultRecorder:
 def _task_changes(result: PushResult) -> WriteSet[None]:
     """Return what the delivery to an A2A agent stores besides."""
     return WriteSet(None, result.more_writes, notify=(TIMERS_KEY,)) if result.more_writes else WriteSet(None)
-
-
-def _data_as_text(part: dict[str, Any]) -> dict[str, Any]:
-    """Convert a data part to text, which a chat can show."""
-    return {"kind": "text", "text": part_as_text(part)}
