@@ -201,7 +201,8 @@ class StubAgent:
             task = self._accept(params["message"])
         elif operation == "ListTasks":
             found = [each for each in self.tasks.values() if each["contextId"] == params["contextId"]]
-            return operation, {"tasks": [to_v1(each) for each in found], "nextPageToken": ""}, None
+            listed = [{name: item for name, item in to_v1(each).items() if name != "artifacts"} for each in found]
+            return operation, {"tasks": listed, "nextPageToken": ""}, None
         else:
             task = self._task(params["id"])
             if operation == "CancelTask":

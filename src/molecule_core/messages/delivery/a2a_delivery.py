@@ -154,7 +154,7 @@ class A2ADelivery:
     async def _send(self, agent: A2AAgent, push: PushAttempt, message: dict[str, Any], task: RemoteTask) -> PushResult:
         """Send a message. One that may have been sent before is looked for at the agent first."""
         if push.attempt > 1 and (found := await self._find_sent(agent, message)) is not None:
-            return self._to_result(A2AAnswer(found), task)
+            return self._to_result(found, task)
         card = agent.parsed_card()
         try:
             if card.streaming:
@@ -168,7 +168,7 @@ class A2ADelivery:
             found = await self._find_sent(agent, message) if is_uncertain else None
             if found is None:
                 raise
-            return self._to_result(A2AAnswer(found), task)
+            return self._to_result(found, task)
 
     async def _send_without_stream(
         self, agent: A2AAgent, push: PushAttempt, message: dict[str, Any], task: RemoteTask
@@ -189,16 +189,25 @@ class A2ADelivery:
             self._without_push.add(agent.workspace_id)
         return result
 
-    async def _find_sent(self, agent: A2AAgent, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the task of a message at its agent; None if there is none, or if the agent cannot list tasks."""
+    async def _find_sent(self, agent: A2AAgent, message: dict[str, Any]) -> A2AAnswer | PushResult | None:
+        """Return the task of a message at its agent; None if there is none, or if the agent cannot list tasks.
+
+        A list has no artifacts, so that the task is read once it is found."""
         call = list_call(agent.parsed_card().interface, message["contextId"], message["messageId"])
         if call is None:
             return None
         try:
             result = await self._client.call(agent, call)
-            return find_sent(msgspec.json.decode(result.body), message["messageId"])
+            found = find_sent(msgspec.json.decode(result.body), message["messageId"])
         except (FetchFailed, msgspec.DecodeError):
             return None
+        if found is None:
+            return None
+        read = task_call(agent.parsed_card().interface, A2AOperation.GET, str(found["id"]), message["messageId"])
+        try:
+            return await self._call(agent, read)
+        except FetchFailed as error:  # nothing was sent by this read, so it is tried again
+            raise FetchFailed(reason=error.details["reason"], sent=False, status=None) from None
 
     async def _call(self, agent: A2AAgent, call: AgentCall) -> A2AAnswer | PushResult:
         """Call an operation; returns its answer, or the failure of a response that is none."""
