@@ -13,6 +13,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from molecule_core.tools import host_config
 from molecule_core.wire.schemas import (
+    acceptance,
     activity,
     approvals,
     budgets,
@@ -63,6 +64,7 @@ def page() -> Iterator[str]:
         events,
         approvals,
         budgets,
+        acceptance,
         delegations,
         envelope,
         activity,

@@ -265,6 +265,8 @@ NOW = {
     "D16": "An unsafe url is failed with events, and no request is made.",
     "D17": "Plain messages between peers keep their row and their rules.",
     "D18": "Lists, guards and states use one table; the switch of the history table has no other effect.",
+    "D20": "An answer completes a delegation with checks only if it passes them; what failed goes back with reasons.",
+    "D21": "A completed delegation without checks is answered, not verified: on the wire, for agents and on the page.",
     "D19": "Lists of both directions with state filter, one with its tree, admin lists, statistics.",
     "TH1": "A thread is an append-only log; its row is the fold of it, on both engines, whatever comes.",
     "TH2": "Base instructions are a typed value, written once; every request has the same text and item id.",

@@ -15,6 +15,7 @@ from molecule_core.access.push_secrets import load_push_secrets
 from molecule_core.common.errors import MoleculeError
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import DelegationMeter
+from molecule_core.delegations.acceptance import AcceptanceTransitions
 from molecule_core.delegations.model import DELEGATION, Delegation, DelegationRequest, TimelineRow
 from molecule_core.delegations.rules import OUTCOMES
 from molecule_core.delegations.subscribers import DelegationSubscriber
@@ -80,7 +81,8 @@ class Stage:
         self.pushing = PushClaims(
             store, org, outcomes, owing, free, files=files, load_secrets=load_push_secrets, clock=clock, limits=limits
         )
-        ends = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
+        closer = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
+        ends = AcceptanceTransitions(org, closer, ids=ids)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)
         hearing, follow = DelegationSubscriber(org, ends, limits), store.subscribers.subscribe

@@ -30,6 +30,7 @@ RELEASED = {
     16: _FOLDER / "schema_16.sql",
     17: _FOLDER / "schema_17.sql",
     18: _FOLDER / "schema_18.sql",
+    19: _FOLDER / "schema_19.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

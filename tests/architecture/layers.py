@@ -40,6 +40,7 @@ PUBLIC_MODULES = (
     "messages.{cancellation,task_reader}",
     "messages.{inbox.claims,obligations.instructions,obligations.reply_handles}",
     "messages.delivery.{dead_letters,push_policy,reply_waiters,status_reader}",
+    "delegations.acceptance_rules",
     "org.limit_writer",
     "threads.{agent_writer,base_instructions,engine_writer,waits}",
     "instructions.{canaries,render,services,validation}",

@@ -46,6 +46,8 @@ TABLES: dict[str, str] = {
     "delegations": "delegations",
     "delegation_usage": "delegations",
     "delegation_facts": "delegations",
+    "delegation_acceptance": "delegations",
+    "delegation_evidence": "delegations",
     "delegation_keys": "delegations",
     "delegation_progress": "delegations",
     "delegation_history": "delegations",

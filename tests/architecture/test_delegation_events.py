@@ -31,6 +31,8 @@ def test_the_tables_of_delegations_belong_to_their_package() -> None:
         "delegation_progress",
         "delegation_history",
         "delegation_usage",
+        "delegation_acceptance",
+        "delegation_evidence",
     }
     assert {TABLES[name] for name in tables} == {"delegations"}
     assert find_foreign_tables(SOURCES) == []

@@ -22,6 +22,7 @@ THIRD_PARTIES = {
     "httptools": Permission(("api.http.{connection,request_target}", "common.net.safe_fetch")),
     "uvloop": Permission(("server.listener",)),
     "websockets": Permission(("api.http.websocket_protocol", "agent.host.codex_session")),
+    "jsonschema_rs": Permission(("delegations.json_schema",)),
     "multipart": Permission(("api.http.multipart",)),
     "apsw": DRIVERS,
     "sqlite3": DRIVERS,  # of the standard library, but a driver like the others

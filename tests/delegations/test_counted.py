@@ -15,7 +15,7 @@ ENDED, OPEN = "molecule_delegations_total", "molecule_delegations_open"
 async def test_every_way_to_end_is_a_figure_of_its_own_from_the_start(world: MessageWorld) -> None:
     before = await scraped(world.server)
     assert set(before[ENDED].values()) == {0}
-    assert (len(before[ENDED]), one(before, OPEN)) == (12, 0)
+    assert (len(before[ENDED]), one(before, OPEN)) == (13, 0)
     await life(world)
     figures = await scraped(world.server)
     found = {dict(labels)["reason"]: count for labels, count in figures[ENDED].items() if count}

@@ -100,7 +100,7 @@ def told(story: Sequence[tuple[DelegationTrigger, int]]) -> list[DelegationTrans
 
 @requirement("D1")
 def test_every_fact_stands_in_the_table_for_every_status() -> None:
-    assert len(rules.TRANSITIONS) == len(DelegationTrigger) * len(DelegationStatus) == 140
+    assert len(rules.TRANSITIONS) == len(DelegationTrigger) * len(DelegationStatus) == 168
     assert set(rules.TRANSITIONS) == {(fact, status) for fact in DelegationTrigger for status in DelegationStatus}
 
 

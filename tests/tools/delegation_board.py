@@ -31,7 +31,7 @@ def item(**told: Any) -> DelegationItem:
     usual |= {"delegation_id": TASK, "source_id": "own", "source_name": "Own", "target_id": "peer"}
     usual |= {"target_name": "Peer", "summary": "Make tea", "status": "queued", "phase": "waiting", "attempt": 1}
     usual |= {"created_at": _AT, "updated_at": _AT, "deadline": _AT, "stuck": False, "root_id": TASK, "depth": 1}
-    usual |= {"recorded": False, "seq": 1}
+    usual |= {"recorded": False, "seq": 1, "checks": 0, "verified": False}
     return DelegationItem(**{**usual, **told})
 
 

@@ -83,7 +83,7 @@ async def test_a_result_that_comes_in_time_is_the_answer_of_the_call(
         *("Two cups.", "here"),
     )
     assert told["task_id"] == told["delegation_id"] == TASK
-    assert (told["workspace_id"], told["target_id"], told["note"]) == ("own", "peer", "")
+    assert (told["workspace_id"], told["target_id"], told["note"]) == ("own", "peer", "Answered, not verified.")
     assert [(path, body) for _, path, body, _ in board.asked] == [
         ("/workspaces/own/delegate", {"target_id": "peer", "task": "Make tea", "wait": 1}),
         (f"/delegations/{TASK}", None),

@@ -518,6 +518,75 @@ export interface BudgetUsePayload {
 }
 
 /**
+ * A new file is attached to the answer. `name`: its name, with * and ? as wildcards; `media_type`: what it
+ * contains; `most_bytes` 0: no bound.
+ */
+export interface FileCheck {
+  type: "file";
+  name?: string;
+  media_type?: string;
+  least_bytes?: number;
+  most_bytes?: number;
+}
+
+/**
+ * JSON of the answer fits a JSON schema. `file`: name of the attached file that has the JSON, with wildcards.
+ * Without it: the data part, else the text.
+ */
+export interface SchemaCheck {
+  type: "schema";
+  schema: Record<string, unknown>;
+  file?: string;
+}
+
+/**
+ * The text of the answer contains a text, matches a regular expression, or both. `pattern`: without look-around
+ * and back-references; it may match anywhere.
+ */
+export interface TextCheck {
+  type: "text";
+  contains?: string;
+  pattern?: string;
+}
+
+/** The answer has a text for a question: a line `id: text`, or `answers` of its data part. */
+export interface QuestionCheck {
+  type: "question";
+  id: string;
+  question: string;
+}
+
+/**
+ * What one check found in one answer. `check`: number in the list, from 1; `answer`: number of the answer, from
+ * 1. `outcome`: passed or failed, and `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`:
+ * `server`, else a workspace id.
+ */
+export interface CheckEvidence {
+  check: number;
+  type: string;
+  answer: number;
+  outcome: string;
+  detail?: string;
+  file?: string;
+  sha256?: string;
+  size?: number;
+  ran_by?: string;
+  at?: string;
+}
+
+/**
+ * The checks of a delegation. `answers`: how many were checked; `rounds`: how many that fail are returned to the
+ * target. `evidence`: of all answers, in order.
+ */
+export interface AcceptanceReport {
+  checks: Array<FileCheck | SchemaCheck | TextCheck | QuestionCheck>;
+  sentences: string[];
+  rounds: number;
+  answers: number;
+  evidence: CheckEvidence[];
+}
+
+/**
  * A workspace delegated a task to another one. `seq`: of the row in the source's log; `task_preview`: at most
  * 100 bytes. `parent_id`: the delegation that this one is part of; `root_id`: the top of its tree; `retry_of`:
  * the delegation that this one retries.
@@ -554,7 +623,7 @@ export interface DelegationStatusPayload {
 
 /**
  * A delegation was answered. `response_preview`: at most 200 bytes; `result_id`: the row with the full result in
- * the inbox of the source; `via`: how the answer arrived.
+ * the inbox of the source; `via`: how the answer arrived; `verified`: it passed checks of the source.
  */
 export interface DelegationCompletePayload {
   delegation_id: string;
@@ -562,6 +631,7 @@ export interface DelegationCompletePayload {
   response_preview: string;
   via?: string;
   result_id?: string;
+  verified?: boolean;
 }
 
 /**
@@ -604,7 +674,8 @@ export interface DelegationProgress {
  * The receipt of a delegation. `status`: `delegated` for a new one, as in the original API, else the current
  * status; `state`: always the current status. `settled`: it has ended, and `result` is the answer. `delivered`:
  * the result is `here`, was delivered `before` and is repeated here, or is a message in the `inbox`. `warning`:
- * why it is unlikely to begin soon.
+ * why it is unlikely to begin soon. `verified`: it is completed, and the answer passed the checks of the
+ * delegator.
  */
 export interface DelegateResponse {
   delegation_id: string;
@@ -622,6 +693,7 @@ export interface DelegateResponse {
   retry_of?: string;
   warning?: string;
   message?: string;
+  verified?: boolean;
 }
 
 /** The receipt of a delegation that was made over another channel and is only recorded. `status` is `recorded`. */
@@ -651,7 +723,9 @@ export interface ReportProgressResponse {
  * A delegation in a list. `summary`: of the task; `error` and `error_detail` are equal, since older clients read
  * the latter. `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`:
  * number of rows ahead of it in the target's inbox while it waits there. `target_limited_until`: a vendor's
- * limit keeps the target from working until then. `seq`: of the row in the source's log.
+ * limit keeps the target from working until then. `seq`: of the row in the source's log. `checks`: how many the
+ * answer must pass; `verified`: it is completed and passed them (a completed one without checks is answered, not
+ * verified).
  */
 export interface DelegationItem {
   delegation_id: string;
@@ -686,6 +760,8 @@ export interface DelegationItem {
   queue_position: number | null;
   target_limited_until: string | null;
   seq: number;
+  checks: number;
+  verified: boolean;
 }
 
 /** An entry in the timeline of a delegation. `late`: it arrived after the end and had no effect. */
@@ -746,7 +822,8 @@ export interface DelegationTreeNode {
 
 /**
  * A delegation in full. `task` and `result` are complete; `timeline` holds the newest entries and `earlier`
- * counts the ones before; `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms.
+ * counts the ones before; `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms;
+ * `acceptance`: the checks of the answer and what they found.
  */
 export interface DelegationDetail {
   delegation: DelegationItem;
@@ -756,6 +833,7 @@ export interface DelegationDetail {
   earlier: number;
   tree: DelegationTreeNode;
   a2a_state: string;
+  acceptance: AcceptanceReport | null;
 }
 
 /** Delegations of an organisation, newest first, with the number of all `open` and all `stuck` ones. */
@@ -829,6 +907,8 @@ export interface TimelineDelegation {
   queue_position: number | null;
   target_limited_until: string | null;
   seq: number;
+  checks: number;
+  verified: boolean;
 }
 
 /** The chat and the delegations of a workspace merged, oldest first. `reached_end`: there are no older items. */

@@ -1,7 +1,8 @@
 """`molecule delegate`, `status` and `cancel`: delegation from a shell, for runtimes without MCP."""
 
+import json
 import sys
-from typing import Any
+from typing import Any, TextIO
 from uuid import UUID
 
 import click
@@ -35,14 +36,22 @@ def _tool_spec(name: str) -> ToolSpec:
     help=f"Seconds to wait for the result.  [default: {DEFAULT_RESULT_WAIT_SECONDS}]",
 )
 @click.option("--deadline", type=click.IntRange(1), help="Seconds until the task fails if it is not completed.")
+@click.option(
+    "--accept",
+    type=click.File(encoding="utf-8"),
+    help="File with the checks that the result must pass: a JSON list. - reads standard input.",
+)
+@click.option("--rounds", type=click.IntRange(0), help="How many results that fail go back to the peer.")
 @click.option("--approval", "approval_id", help="Id of the approved request, if an approval rule requires one.")
 @WORKSPACE_OPTION
-def delegate(
+def delegate(  # noqa: PLR0913, PLR0917 (each is an option)
     target: str,
     task: str | None,
     asynchronous: bool,
     wait: int | None,
     deadline: int | None,
+    accept: TextIO | None,
+    rounds: int | None,
     approval_id: str | None,
     workspace: str | None,
 ) -> None:
@@ -63,6 +72,10 @@ def delegate(
         "task": text,
         "deadline_seconds": deadline,
     }
+    if accept is not None:
+        arguments["accept"] = _read_checks(accept)
+    if rounds is not None:
+        arguments["rounds"] = rounds
     if approval_id is not None:
         arguments["approval_id"] = approval_id
     if not asynchronous:
@@ -74,6 +87,13 @@ def delegate(
     if result["note"]:
         click.echo(result["note"], err=True)
     _exit_with_outcome(result, open_code=0 if asynchronous else EXIT_OPEN)
+
+
+def _read_checks(source: TextIO) -> Any:
+    try:
+        return json.load(source)
+    except (ValueError, RecursionError):
+        raise CommandFailed(reason="the file of --accept is not valid JSON. Write a list of checks.") from None
 
 
 def _find_peer_id(target: str, workspace: str | None) -> str:
@@ -118,6 +138,8 @@ def _print_task(result: dict[str, Any]) -> None:
         detail = f"  {printable_line(entry['detail'])}" if entry["detail"] else ""
         late = "  (late, no effect)" if entry["late"] else ""
         click.echo(f"  {entry['at'][:19]}  {entry['fact']:<12} {entry['status']}/{entry['phase']}{detail}{late}")
+    for entry in result["evidence"]:
+        click.echo(f"check: {printable_line(entry)}")
     percent = "" if result["percent"] is None else f"{result['percent']} %"
     progress = ", ".join(each for each in (result["current_step"], percent, result["eta_hint"]) if each)
     if progress:

@@ -206,6 +206,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     refusals_in_snapshot: Annotated[
         Count, Meta(description="delegations rejected by a limit within a day, in a snapshot, the newest")
     ] = 50
+    acceptance_checks: Annotated[Count, Meta(description="checks of one delegation")] = 16
+    acceptance_bytes: Annotated[Count, Meta(description="all checks of one delegation, as JSON")] = 32 << 10
+    acceptance_rounds: Annotated[
+        Count, Meta(description="times that an answer that failed a check is returned, at most")
+    ] = 5
+    acceptance_default_rounds: Annotated[Count, Meta(description="the same, if the delegator does not set it")] = 2
+    acceptance_file_bytes: Annotated[Count, Meta(description="a file whose content a check reads")] = 1 << 20
+    acceptance_seconds: Annotated[Count, Meta(description="time of one check, then it has failed")] = 5
+    acceptance_lease_seconds: Annotated[
+        Count, Meta(description="a process that checks an answer and dies loses it to another one after this long")
+    ] = 120
     delegation_history_days: Annotated[Count, Meta(description="days that a row of delegation_history is kept")] = 90
     approval_seconds: Annotated[Count, Meta(description="default time until an approval expires")] = 3600
     approval_most_seconds: Annotated[Count, Meta(description="maximum time until an approval expires")] = 7 * 86_400

@@ -4,16 +4,21 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
+from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.model import Sender
+from molecule_core.wire.schemas.acceptance import AcceptanceCheck
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 L = TypeVar("L")
 
 DELEGATION = "delegation"
 """The kind of a delegation's timer; its key is `organisation/delegation`."""
+ACCEPTANCE_TIMER = "acceptance"
+"""The kind of the timer by which an answer is checked; it has the same key."""
 BEGIN_ENTRY = "begun"
 """The first entry of every timeline."""
 
@@ -26,6 +31,10 @@ class DelegationPhase(StrEnum):
     RETRYING = "retrying"
     CLAIMED = "claimed"
     WORKING = "working"
+    CHECKING = "checking"
+    """The answer is being checked."""
+    NEEDS_WORK = "needs_work"
+    """An answer failed a check and was returned to the agent."""
     ASKING = "asking"
     """The agent has asked its delegator, and waits for the answer."""
     ENDED = "ended"
@@ -57,6 +66,14 @@ class DelegationTrigger(StrEnum):
     PROGRESS = "progress"
     """The agent reports progress."""
     ANSWERED = "answered"
+    SUBMITTED = "submitted"
+    """The agent answered, and the answer must pass checks."""
+    PROVEN = "proven"
+    """The answer passed all checks."""
+    RETURNED = "needs_work"
+    """The answer failed a check and is returned to the agent."""
+    UNPROVEN = "unproven"
+    """The last answer allowed failed a check."""
     DECLINED = "declined"
     DELIVERY_FAILED = "gave_up"
     """The message could not be delivered, or the agent failed at the task."""
@@ -85,6 +102,7 @@ class FailureReason(StrEnum):
     TARGET_REMOVED = "target_removed"
     UNKNOWN_OUTCOME = "unknown_outcome"
     REPORTED = "reported"
+    UNPROVEN = "unproven"
 
 
 class DelegationState(NamedTuple):
@@ -139,6 +157,7 @@ class Delegation(Struct, frozen=True, kw_only=True):
     deadline_at: int
     unsure_at: int | None = None
     wait_until: int = 0
+    checks: int = 0
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Delegation":
@@ -216,7 +235,8 @@ class DelegationRequest(Struct, frozen=True, kw_only=True):
     `parts`: the task as message parts; `task`: its text. `key`: the caller's idempotency key. `wait_seconds`: how long
     the caller waits and claims the result itself. `cause_id`: the message that the caller is working on. `retry_of`:
     the ended delegation that is retried; `task_hash`: its hash, because the stored parts describe files in more detail
-    than the first request did."""
+    than the first request did. `checks`: what the answer must pass; `rounds`: how many answers that fail are returned
+    to the target."""
 
     source_id: str
     target_id: str
@@ -232,6 +252,62 @@ class DelegationRequest(Struct, frozen=True, kw_only=True):
     trace_parent: str | None = None
     retry_of: str | None = None
     task_hash: str | None = None
+    checks: tuple[AcceptanceCheck, ...] = ()
+    rounds: int = 0
+
+
+class Acceptance(Struct, frozen=True, kw_only=True):
+    """A row of `delegation_acceptance`, in column order.
+
+    `answer_no`: of the answer that is due or being checked, from 1; `message_id`: the message that it answers;
+    `answer`: the one that is being checked."""
+
+    org_id: str
+    delegation_id: str
+    checks: tuple[AcceptanceCheck, ...]
+    rounds: int
+    answer_no: int = 1
+    message_id: str
+    task_seq: int
+    answer: "SubmittedAnswer | None" = None
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> "Acceptance":
+        """Build the checks of a delegation from a row as the query selects it."""
+        columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
+        columns["checks"] = msgspec.json.decode(columns["checks"], type=tuple[AcceptanceCheck, ...])
+        if columns["answer"] is not None:
+            columns["answer"] = msgspec.json.decode(columns["answer"], type=SubmittedAnswer)
+        return cls(**columns)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the row of the table."""
+        answer = None if self.answer is None else msgspec.json.encode(self.answer).decode()
+        return {**asdict(self), "checks": msgspec.json.encode(self.checks).decode(), "answer": answer}
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether an answer that fails now ends the delegation."""
+        return self.answer_no > self.rounds
+
+
+class SubmittedAnswer(Struct, frozen=True):
+    """An answer that is being checked, and how it came."""
+
+    content: AnswerContent
+    via: str
+
+
+class DeliveredFile(Struct, frozen=True):
+    """A file that an answer names. `problem`: why it does not count; empty if it does."""
+
+    id: str
+    workspace_id: str
+    name: str
+    mime_type: str
+    size: int
+    sha256: str
+    problem: str = ""
 
 
 class BeginResult(Struct, frozen=True):

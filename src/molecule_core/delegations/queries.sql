@@ -14,7 +14,7 @@ ON CONFLICT (org_id, workspace_id) DO UPDATE SET open = delegation_usage.open + 
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations WHERE org_id = :org_id AND id = :id;
 
 -- name: open_delegation_of_task
@@ -22,7 +22,7 @@ FROM delegations WHERE org_id = :org_id AND id = :id;
 SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations
 WHERE source_id = :source_id AND target_id = :target_id AND task_hash = :task_hash AND open = 1 AND recorded = 0;
 
@@ -36,7 +36,7 @@ SELECT y.content_hash, y.created_at, d.org_id, d.id, d.source_id, d.target_id, d
     d.reason, d.error, d.task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
     d.begun_by, d.retry_of, d.attempt, d.created_at, d.updated_at, d.taken_at, d.life_at, d.settled_at, d.deadline_at,
-    d.unsure_at, d.wait_until
+    d.unsure_at, d.wait_until, d.checks
 FROM delegation_keys y JOIN delegations d ON d.org_id = :org_id AND d.id = y.delegation_id
 WHERE y.source_id = :source_id AND y.key = :key;
 
@@ -73,12 +73,12 @@ INSERT INTO delegations (
     org_id, id, source_id, target_id, status, phase, rev, open, reason, error, task, task_hash, result, via, seq,
     activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 ) VALUES (
     :org_id, :id, :source_id, :target_id, :status, :phase, :rev, :open, :reason, :error, :task, :task_hash, :result,
     :via, :seq, :activity_id, :message_seq, :result_id, :result_seq, :parent_id, :root_id, :root_no, :depth, :hop,
     :chain_id, :cause_id, :context_id, :recorded, :begun_by, :retry_of, :attempt, :created_at, :updated_at, :taken_at,
-    :life_at, :settled_at, :deadline_at, :unsure_at, :wait_until
+    :life_at, :settled_at, :deadline_at, :unsure_at, :wait_until, :checks
 );
 
 -- name: save_delegation
@@ -87,7 +87,7 @@ UPDATE delegations SET
     status = :status, phase = :phase, rev = :rev, open = :open, reason = :reason, error = :error, result = :result,
     via = :via, result_id = :result_id, result_seq = :result_seq, attempt = :attempt, updated_at = :updated_at,
     taken_at = :taken_at, life_at = :life_at, settled_at = :settled_at, unsure_at = :unsure_at, wait_until =
-    :wait_until
+    :wait_until, message_seq = :message_seq
 WHERE org_id = :org_id AND id = :id;
 
 -- name: append_timeline_entry
@@ -133,7 +133,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations WHERE org_id = :org_id AND open = 1 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: delegations_refused
@@ -149,7 +149,7 @@ SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.ope
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
     d.begun_by, d.retry_of, d.attempt, d.created_at, d.updated_at, d.taken_at, d.life_at, d.settled_at, d.deadline_at,
-    d.unsure_at, d.wait_until
+    d.unsure_at, d.wait_until, d.checks
 FROM (
     SELECT p.org_id, p.id, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS preceding FROM (
         SELECT org_id, id, seq, coalesce(octet_length(result), 0) + 2 * coalesce(octet_length(error), 0) AS size
@@ -166,7 +166,7 @@ SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.ope
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
     d.begun_by, d.retry_of, d.attempt, d.created_at, d.updated_at, d.taken_at, d.life_at, d.settled_at, d.deadline_at,
-    d.unsure_at, d.wait_until
+    d.unsure_at, d.wait_until, d.checks
 FROM (
     SELECT p.org_id, p.id, sum(p.size) OVER (ORDER BY p.created_at DESC, p.id DESC) - p.size AS preceding FROM (
         SELECT org_id, id, created_at, coalesce(octet_length(result), 0) + 2 * coalesce(octet_length(error), 0) AS size
@@ -184,7 +184,7 @@ SELECT d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.ope
     substr(d.task, 1, :task_most) AS task, d.task_hash, d.result, d.via, d.seq, d.activity_id, d.message_seq, d.result_id,
     d.result_seq, d.parent_id, d.root_id, d.root_no, d.depth, d.hop, d.chain_id, d.cause_id, d.context_id, d.recorded,
     d.begun_by, d.retry_of, d.attempt, d.created_at, d.updated_at, d.taken_at, d.life_at, d.settled_at, d.deadline_at,
-    d.unsure_at, d.wait_until
+    d.unsure_at, d.wait_until, d.checks
 FROM (
     SELECT p.org_id, p.id, sum(p.size) OVER (ORDER BY p.created_at DESC, p.id DESC) - p.size AS preceding FROM (
         SELECT org_id, id, created_at, coalesce(octet_length(result), 0) + 2 * coalesce(octet_length(error), 0) AS size
@@ -208,7 +208,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations
 WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status) AND open >= :least_open AND (CAST(:before_at AS BIGINT) IS NULL
     OR (created_at, id) < (CAST(:before_at AS BIGINT), CAST(:before AS TEXT)))
@@ -221,7 +221,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations
 WHERE root_id = :root_id AND org_id = :org_id AND root_no IS NOT NULL
 ORDER BY root_no LIMIT :count;
@@ -232,7 +232,7 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason,
     substr(error, 1, :text_most) AS error, substr(task, 1, :task_most) AS task, task_hash,
     substr(result, 1, :text_most) AS result, via, seq, activity_id, message_seq, result_id, result_seq, parent_id, root_id, root_no, depth, hop, chain_id, cause_id,
     context_id, recorded, begun_by, retry_of, attempt, created_at, updated_at, taken_at, life_at, settled_at,
-    deadline_at, unsure_at, wait_until
+    deadline_at, unsure_at, wait_until, checks
 FROM delegations
 WHERE org_id = :org_id AND chain_id = :chain_id
 ORDER BY created_at, id LIMIT :count;
@@ -364,3 +364,40 @@ SELECT coalesce(a.root_id, a.id), coalesce(
     (SELECT r.parent_id FROM delegations r WHERE r.result_id = a.id AND r.org_id = a.org_id LIMIT 1)
 )
 FROM activities a WHERE a.id = :id AND a.workspace_id = :workspace_id;
+
+-- name: insert_acceptance
+-- insert the checks of a delegation
+INSERT INTO delegation_acceptance (org_id, delegation_id, checks, rounds, answer_no, message_id, task_seq, answer)
+VALUES (:org_id, :delegation_id, :checks, :rounds, :answer_no, :message_id, :task_seq, :answer);
+
+-- name: acceptance
+-- the checks of a delegation, and the answer that is being checked
+SELECT org_id, delegation_id, checks, rounds, answer_no, message_id, task_seq, answer
+FROM delegation_acceptance WHERE org_id = :org_id AND delegation_id = :delegation_id;
+
+-- name: delegation_of_message
+-- the delegation whose answer was returned to its target by a message
+SELECT delegation_id FROM delegation_acceptance WHERE org_id = :org_id AND message_id = :message_id;
+
+-- name: save_acceptance
+-- store which answer is due or being checked
+UPDATE delegation_acceptance SET answer_no = :answer_no, message_id = :message_id, answer = :answer
+WHERE org_id = :org_id AND delegation_id = :delegation_id;
+
+-- name: insert_evidence
+-- store what a check found in an answer
+INSERT INTO delegation_evidence (org_id, delegation_id, answer_no, check_no, evidence)
+VALUES (:org_id, :delegation_id, :answer_no, :check_no, :evidence);
+
+-- name: evidence_of
+-- what the checks of a delegation found, in order
+SELECT evidence FROM delegation_evidence WHERE org_id = :org_id AND delegation_id = :delegation_id
+ORDER BY answer_no, check_no;
+
+-- name: forget_acceptance
+-- delete the checks of a delegation
+DELETE FROM delegation_acceptance WHERE org_id = :org_id AND delegation_id = :id;
+
+-- name: forget_evidence
+-- delete what its checks found
+DELETE FROM delegation_evidence WHERE org_id = :org_id AND delegation_id = :id;

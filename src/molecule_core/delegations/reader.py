@@ -12,7 +12,9 @@ from molecule_core.common.clock import SECOND, Clock, to_optional_rfc3339, to_rf
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
+from molecule_core.delegations.acceptance_rules import describe_check
 from molecule_core.delegations.model import (
+    Acceptance,
     Delegation,
     DelegationPhase,
     FailureReason,
@@ -27,6 +29,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import ReadQuery, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.wire.schemas.acceptance import AcceptanceReport, CheckEvidence
 from molecule_core.wire.schemas.delegations import (
     DelegationItem,
     DelegationProgress,
@@ -210,6 +213,22 @@ class DelegationReader:
         rows = await self._store.rows("delegation_facts_of", query)
         return [TimelineRow(*row) for row in rows]
 
+    async def acceptance_report(self, row: Delegation) -> AcceptanceReport | None:
+        """Return the checks of a delegation and what they found; None if it has none."""
+        if not row.checks:
+            return None
+        query = {"org_id": row.org_id, "delegation_id": row.id}
+        terms, found = await self._store.rows("acceptance", query), await self._store.rows("evidence_of", query)
+        acceptance = Acceptance.from_row(terms[0])
+        evidence = [msgspec.json.decode(each, type=CheckEvidence) for (each,) in found]
+        return AcceptanceReport(
+            checks=list(acceptance.checks),
+            sentences=list(map(describe_check, acceptance.checks)),
+            rounds=acceptance.rounds,
+            answers=max((each.answer for each in evidence), default=0),
+            evidence=evidence,
+        )
+
     async def count_open_and_stuck(self, org_id: str) -> tuple[int, int]:
         """Return how many delegations of an organisation are open, and how many of those are stuck."""
         (row,) = await self._store.rows("delegations_open_count", {"org_id": org_id})
@@ -365,6 +384,8 @@ class DelegationReader:
             queue_position=queue_position,
             target_limited_until=limited_until,
             seq=row.seq,
+            checks=row.checks,
+            verified=rules.is_verified(row),
         )
 
     def _limited_until(self, workspace_id: str) -> str | None:

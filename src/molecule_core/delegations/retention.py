@@ -18,7 +18,13 @@ from molecule_core.store.retention import EMPTY_BATCH, RetentionBatch, Retention
 # status. So a delegation is kept longer than its log row.
 _EXTRA_SECONDS = 3600
 # Deleted with a delegation; each statement takes org_id and id.
-_DELETE_STATEMENTS = ("forget_delegation", "forget_delegation_facts", "forget_progress")
+_DELETE_STATEMENTS = (
+    "forget_delegation",
+    "forget_delegation_facts",
+    "forget_progress",
+    "forget_acceptance",
+    "forget_evidence",
+)
 
 
 class ExpiredTree(NamedTuple):

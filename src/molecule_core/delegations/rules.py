@@ -24,6 +24,7 @@ from molecule_core.delegations.model import (
     GuardRejection,
 )
 from molecule_core.org.model import Heartbeat, WorkspaceStatus
+from molecule_core.wire.schemas.acceptance import AcceptanceCheck
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 SENT, STATUS, COMPLETE, FAILED = "DELEGATION_SENT", "DELEGATION_STATUS", "DELEGATION_COMPLETE", "DELEGATION_FAILED"
@@ -141,6 +142,16 @@ _RULES: dict[DelegationTrigger, RulesByStatus] = {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.COMPLETED, COMPLETE)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
     },
+    DelegationTrigger.SUBMITTED: {
+        **_for_statuses(_UNSENT_STATUSES, _move_to(DelegationStatus.QUEUED, DelegationPhase.CHECKING)),
+        DelegationStatus.UNKNOWN: _move_to(None, DelegationPhase.CHECKING),
+        **_for_statuses(_ENDED_STATUSES, LATE_RULE),
+    },
+    DelegationTrigger.PROVEN: _for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.COMPLETED, COMPLETE)),
+    DelegationTrigger.RETURNED: _for_statuses(_OPEN_STATUSES, _move_to(None, DelegationPhase.NEEDS_WORK)),
+    DelegationTrigger.UNPROVEN: _for_statuses(
+        _OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.UNPROVEN)
+    ),
     DelegationTrigger.DECLINED: {
         **_for_statuses(_OPEN_STATUSES, _end_with(DelegationStatus.FAILED, FAILED, FailureReason.REJECTED)),
         **_for_statuses(_ENDED_STATUSES, LATE_RULE),
@@ -179,7 +190,18 @@ _CLAIMING_TRIGGERS = (
     DelegationTrigger.ACCEPTED,
     DelegationTrigger.ASKED,
     DelegationTrigger.PROGRESS,
+    DelegationTrigger.SUBMITTED,
 )
+WHILE_CHECKING = (
+    DelegationTrigger.PROVEN,
+    DelegationTrigger.RETURNED,
+    DelegationTrigger.UNPROVEN,
+    DelegationTrigger.DECLINED,
+    DelegationTrigger.EXPIRED,
+    DelegationTrigger.CANCELLED,
+    DelegationTrigger.TARGET_REMOVED,
+)
+"""The triggers that have an effect while an answer is checked."""
 
 ADVICE: Mapping[FailureReason, str] = {
     FailureReason.REJECTED: "The target declined. Read its reason, then delegate again or to another workspace.",
@@ -195,6 +217,8 @@ ADVICE: Mapping[FailureReason, str] = {
     FailureReason.TARGET_REMOVED: "The target was removed. Choose another workspace.",
     FailureReason.UNKNOWN_OUTCOME: "The task was sent, but no answer arrived. The task may have been done: ask the "
     "target before you retry.",
+    FailureReason.UNPROVEN: "No answer passed the checks. Read the evidence, then change the task or its checks, or "
+    "delegate to another workspace.",
     FailureReason.REPORTED: "The source reported the end itself. Read its report.",
 }
 """What to do about each failure reason."""
@@ -219,6 +243,8 @@ def transitions_for(
     `attempt`: the delivery attempt that the trigger is about; one older than the known attempt counts as the known one.
     `reason`: of GAVE_UP."""
     found: list[DelegationTransition] = []
+    if state.phase is DelegationPhase.CHECKING and trigger not in WHILE_CHECKING:
+        return ()
     while True:
         rule = TRANSITIONS[trigger, state.status]
         if rule.is_late:
@@ -304,9 +330,10 @@ def tree_limit_rejection(root_use: int, limits: Limits) -> GuardRejection:
     return GuardRejection("root", root_use, limits.delegations_per_root, what, remedy)
 
 
-def task_hash(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Hash a task by its parts, ignoring white space in their texts."""
-    plain = [{**part, "text": " ".join(part["text"].split())} if "text" in part else part for part in parts]
+def task_hash(parts: Sequence[Mapping[str, Any]], checks: Sequence[AcceptanceCheck] = ()) -> str:
+    """Hash a task by its parts, ignoring white space in their texts, and by its checks."""
+    plain: list[Any] = [{**part, "text": " ".join(part["text"].split())} if "text" in part else part for part in parts]
+    plain += checks
     return hashlib.blake2b(msgspec.json.encode(plain, order="deterministic"), digest_size=16).hexdigest()
 
 
@@ -417,6 +444,11 @@ def outcome_labels(row: Delegation) -> tuple[str, str]:
     return row.status.value, NO_REASON if row.reason is None else row.reason.value
 
 
+def is_verified(row: Delegation) -> bool:
+    """Return whether a delegation is completed and its answer passed checks."""
+    return row.status is DelegationStatus.COMPLETED and row.checks > 0
+
+
 def queue_status(row: Delegation) -> str:
     """Return the delivery status for the sender of the message."""
     ended = {
@@ -434,7 +466,9 @@ def render_table() -> str:
         "| " + " | ".join([f"`{trigger}`", *(_cell(trigger, status) for status in DelegationStatus)]) + " |"
         for trigger in DelegationTrigger
     ]
-    return "\n".join((header, "|---" * (len(DelegationStatus) + 1) + "|", *rows))
+    checking = ", ".join(f"`{trigger}`" for trigger in WHILE_CHECKING)
+    note = f"While an answer is checked (phase `{DelegationPhase.CHECKING}`), only these have an effect: {checking}."
+    return "\n".join((header, "|---" * (len(DelegationStatus) + 1) + "|", *rows, "", note))
 
 
 def _cell(trigger: DelegationTrigger, status: DelegationStatus) -> str:

@@ -7,12 +7,18 @@ from msgspec.structs import replace
 
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
-from molecule_core.delegations.model import DELEGATION, Delegation, DelegationTrigger, FailureReason
+from molecule_core.delegations.acceptance import AcceptanceTransitions
+from molecule_core.delegations.model import (
+    DELEGATION,
+    Delegation,
+    DelegationPhase,
+    DelegationTrigger,
+    FailureReason,
+)
 from molecule_core.delegations.transitions import (
-    DelegationCloser,
     active_workspace,
     apply_trigger,
-    load_delegations,
+    load_by_message,
     save_transition,
     timeline_write,
 )
@@ -36,8 +42,10 @@ from molecule_core.store.timers import TIMERS_KEY, set_timer, set_timer_if_earli
 class DelegationSubscriber:
     """Subscriber of message events and of workspace removals."""
 
-    def __init__(self, org: OrgReader, closer: DelegationCloser, limits: Limits) -> None:
+    def __init__(self, org: OrgReader, acceptance: AcceptanceTransitions, limits: Limits) -> None:
         self._org = org
+        self._acceptance = acceptance
+        closer = acceptance.closer
         self._results = closer.results
         self._closer = closer
         self._limits = limits
@@ -45,18 +53,20 @@ class DelegationSubscriber:
     def on_delivered(self, org_id: str, event: MessagesDelivered) -> CommandSteps[object]:
         """Record that messages were claimed by their agents, or that pushes started."""
         attempts = dict(event.messages)
-        rows = yield from load_delegations(org_id, list(attempts))
+        rows = yield from load_by_message(org_id, list(attempts))
         trigger = DelegationTrigger.SENT if event.pushed else DelegationTrigger.CLAIMED
-        moved = (save_transition(apply_trigger(row, trigger, event.at, attempt=attempts[row.id])) for row in rows)
+        moved = (save_transition(apply_trigger(row, trigger, event.at, attempt=attempts[id_])) for id_, row in rows)
         return sum(moved, WriteSet(None))
 
     def on_answered(self, org_id: str, event: MessageAnswered) -> CommandSteps[object]:
         """Close a delegation whose message was answered or declined.
 
         An answer after the end is stored and added to the timeline, and changes nothing."""
-        rows = yield from load_delegations(org_id, [event.delegation_id])
+        rows = yield from load_by_message(org_id, [event.delegation_id])
         trigger = DelegationTrigger.DECLINED if event.declined else DelegationTrigger.ANSWERED
-        for row in rows:
+        for _, row in rows:
+            if row.checks and row.open and not event.declined:  # control: answer-is-checked
+                return (yield from self._submit_answer(row, event))
             for transition in rules.transitions_for(row.state, trigger):
                 if transition.is_late:
                     return (yield from self._record_late_answer(row, trigger, event))
@@ -66,6 +76,16 @@ class DelegationSubscriber:
                     return closed
                 return closed + (yield from self._results.ack_answered(target, row.message_seq))
         return WriteSet(None)
+
+    def _submit_answer(self, row: Delegation, event: MessageAnswered) -> CommandSteps[object]:
+        """Take an answer that must pass checks. One that comes while another is checked has no effect."""
+        if row.phase is DelegationPhase.CHECKING:
+            return (yield from self._record_late_answer(row, DelegationTrigger.SUBMITTED, event))
+        target = active_workspace(self._org, row.target_id)
+        submitted = yield from self._acceptance.submit(row, event.answer, event.via, event.at)
+        if event.acknowledged or target is None or row.message_seq is None:
+            return submitted
+        return submitted + (yield from self._results.ack_answered(target, row.message_seq))
 
     def _record_late_answer(
         self, row: Delegation, trigger: DelegationTrigger, event: MessageAnswered
@@ -81,8 +101,8 @@ class DelegationSubscriber:
 
     def on_released(self, org_id: str, event: MessagesReleased) -> CommandSteps[object]:
         """Record that messages were released."""
-        rows = yield from load_delegations(org_id, list(event.delegation_ids))
-        released = (save_transition(apply_trigger(row, DelegationTrigger.RELEASED, event.at)) for row in rows)
+        rows = yield from load_by_message(org_id, list(event.delegation_ids))
+        released = (save_transition(apply_trigger(row, DelegationTrigger.RELEASED, event.at)) for _, row in rows)
         return sum(released, WriteSet(None))
 
     def on_push_deferred(self, org_id: str, event: PushDeferred) -> CommandSteps[object]:
@@ -112,16 +132,16 @@ class DelegationSubscriber:
         moved = yield from self._apply_trigger(org_id, event.delegation_id, DelegationTrigger.PROGRESS, event.at)
         if moved.writes:
             return moved
-        rows = yield from load_delegations(org_id, [event.delegation_id])
-        return WriteSet(None, [("save_delegation", replace(row, life_at=event.at)) for row in rows])
+        rows = yield from load_by_message(org_id, [event.delegation_id])
+        return WriteSet(None, [("save_delegation", replace(row, life_at=event.at)) for _, row in rows])
 
     def _apply_trigger(
         self, org_id: str, delegation_id: str, trigger: DelegationTrigger, at: int, detail: str | None = None
     ) -> CommandSteps[object]:
-        rows = yield from load_delegations(org_id, [delegation_id])
+        rows = yield from load_by_message(org_id, [delegation_id])
         if not rows:
             return WriteSet(None)
-        moved = save_transition(apply_trigger(rows[0], trigger, at, detail=detail))
+        moved = save_transition(apply_trigger(rows[0][1], trigger, at, detail=detail))
         if trigger is not DelegationTrigger.OUTCOME_UNKNOWN or not moved.events:
             return moved
         due = rules.next_check_at(moved.result, at, self._limits)
@@ -132,10 +152,10 @@ class DelegationSubscriber:
 
     def on_delivery_failed(self, org_id: str, event: DeliveryFailed) -> CommandSteps[object]:
         """Close a delegation whose message cannot be delivered, or whose agent failed at it."""
-        rows = yield from load_delegations(org_id, [event.delegation_id])
+        rows = yield from load_by_message(org_id, [event.delegation_id])
         trigger, reason = DelegationTrigger.DELIVERY_FAILED, FailureReason(event.code)
         explanation = event.detail or event.code
-        for row in rows:
+        for _, row in rows:
             for transition in rules.transitions_for(row.state, trigger, reason=reason):
                 if transition.is_late:
                     detail = rules.preview_of(explanation)

@@ -1,6 +1,6 @@
 """Turns state transitions of delegations into writes and events. Contains no decisions."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from molecule_core.store.database import (
 )
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.acceptance import CheckEvidence
 from molecule_core.wire.schemas.delegations import (
     DelegationCompletePayload,
     DelegationFailedPayload,
@@ -45,6 +46,22 @@ def load_delegations(org_id: str, ids: list[str]) -> Generator[StepRequest, Any,
     """Read the delegations of these ids in one batch; unknown ids are left out."""
     found = yield RequestBatch([ReadQuery("delegation", {"org_id": org_id, "id": each}) for each in ids])
     return [Delegation.from_row(rows[0]) for rows in found if rows]
+
+
+def load_by_message(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, list[tuple[str, Delegation]]]:
+    """Read the delegations that messages carry, each with the id of its message; unknown ids are left out.
+
+    The message with the task has the id of its delegation. The others are those that returned an answer."""
+    rows = {row.id: row for row in (yield from load_delegations(org_id, ids))}
+    found = [(each, rows[each]) for each in ids if each in rows]
+    others = [each for each in ids if each not in rows]
+    if not others:
+        return found
+    queries = [ReadQuery("delegation_of_message", {"org_id": org_id, "message_id": each}) for each in others]
+    known = yield RequestBatch(queries)
+    returned = {each: row[0][0] for each, row in zip(others, known, strict=True) if row and row[0][0] not in rows}
+    by_id = {row.id: row for row in (yield from load_delegations(org_id, list(returned.values())))}
+    return found + [(each, by_id[id_]) for each, id_ in returned.items() if id_ in by_id]
 
 
 def apply_trigger(
@@ -143,11 +160,12 @@ class DelegationCloser:
         answer: AnswerContent,
         via: str,
         now: int,
+        evidence: Sequence[CheckEvidence] = (),
     ) -> CommandSteps[Delegation]:
         """Close a delegation with an answer and put the result into its source's inbox.
 
         Writes the row, a timeline entry and one end event. A removed source gets no result. `answer`: the target's own,
-        or a system answer that explains the end."""
+        or a system answer that explains the end. `evidence`: what the checks found in the last answer."""
         failed, source = transition.status is not DelegationStatus.COMPLETED, active_workspace(self._org, row.source_id)
         error = answer.text if failed else None
         text = (
@@ -170,6 +188,8 @@ class DelegationCloser:
             cause_id=row.cause_id,
             chain_id=row.chain_id,
             hop=max(0, row.hop - 1),
+            verified=None if failed or row.recorded else row.checks > 0,
+            evidence=evidence,
         )
         inserted = None
         if source is not None and not row.recorded:
@@ -277,7 +297,9 @@ def _status_event(row: Delegation, now: int, error: str | None) -> JournalEvent:
 def _end_event(row: Delegation, now: int) -> JournalEvent:
     if row.reason is None:
         preview = rules.truncate_utf8(row.result or "", rules.RESPONSE_PREVIEW)
-        payload = DelegationCompletePayload(row.id, row.target_id, preview, row.via or "", row.result_id or "")
+        payload = DelegationCompletePayload(
+            row.id, row.target_id, preview, row.via or "", row.result_id or "", verified=row.checks > 0
+        )
         return _make_event(rules.COMPLETE, row, payload, now)
     error, advice = rules.preview_of(row.error) or "", rules.ADVICE[row.reason]
     failed = DelegationFailedPayload(row.id, row.target_id, error, row.reason.value, advice, row.status.value)

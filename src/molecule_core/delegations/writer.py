@@ -13,6 +13,8 @@ from molecule_core.common.errors import CommunicationDenied, InvalidMessage, Mes
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
+from molecule_core.delegations.acceptance import AcceptanceTransitions
+from molecule_core.delegations.acceptance_rules import AcceptanceTerms, describe_terms
 from molecule_core.delegations.errors import (
     DelegationCycle,
     DelegationLimit,
@@ -23,6 +25,7 @@ from molecule_core.delegations.errors import (
 from molecule_core.delegations.model import (
     BEGIN_ENTRY,
     DELEGATION,
+    Acceptance,
     Ancestor,
     BeginResult,
     ClaimedResult,
@@ -35,7 +38,6 @@ from molecule_core.delegations.model import (
     progress_wake_key,
 )
 from molecule_core.delegations.transitions import (
-    DelegationCloser,
     active_workspace,
     apply_trigger,
     count_open,
@@ -87,7 +89,7 @@ class DelegationWriter:
         org: OrgReader,
         messages: MessageWriter,
         message_reader: MessageReader,
-        closer: DelegationCloser,
+        acceptance: AcceptanceTransitions,
         *,
         clock: Clock,
         ids: IdGenerator,
@@ -95,10 +97,11 @@ class DelegationWriter:
     ) -> None:
         self._store = store
         self._org = org
+        self._acceptance = acceptance
         self._messages = messages
         self._message_reader = message_reader
+        self._closer = closer = acceptance.closer
         self._results = closer.results
-        self._closer = closer
         self._clock = clock
         self._limits = limits
         self._starter = DelegationStarter(org, messages, closer.results, clock=clock, ids=ids, limits=limits)
@@ -146,11 +149,12 @@ class DelegationWriter:
         if not row.status.is_ended:
             raise DelegationNotEnded(status=row.status.value)
         seconds = (row.deadline_at - row.created_at) // SECOND
+        terms = await self._load_terms(row)
         return await self.begin(
             DelegationRequest(
                 source_id=row.source_id,
                 target_id=row.target_id,
-                parts=await self._load_parts(row),
+                parts=await self._load_parts(row, terms),
                 task=row.task,
                 sender=Sender(f"workspace:{row.source_id}", row.source_id, by.user_id, by.user_name),
                 deadline_seconds=seconds,
@@ -158,17 +162,26 @@ class DelegationWriter:
                 context_id=row.context_id,
                 retry_of=row.id,
                 task_hash=row.task_hash,
+                checks=() if terms is None else terms.checks,
+                rounds=0 if terms is None else terms.rounds,
             )
         )
 
-    async def _load_parts(self, row: Delegation) -> list[dict[str, Any]]:
+    async def _load_terms(self, row: Delegation) -> Acceptance | None:
+        if not row.checks:
+            return None
+        rows = await self._store.rows("acceptance", {"org_id": row.org_id, "delegation_id": row.id})
+        return Acceptance.from_row(rows[0])
+
+    async def _load_parts(self, row: Delegation, terms: Acceptance | None) -> list[dict[str, Any]]:
         """Return the task's parts from its message, or its text if that was all and the message is deleted."""
-        if row.message_seq is not None:
-            parts = await self._message_reader.message_parts(row.target_id, row.message_seq)
-            if parts is not None:
-                return parts
+        seq = row.message_seq if terms is None else terms.task_seq
+        if seq is not None:
+            parts = await self._message_reader.message_parts(row.target_id, seq)
+            if parts is not None:  # the last part of a task with checks lists them
+                return parts if terms is None else parts[:-1]
         text = [{"kind": "text", "text": row.task}]
-        if rules.task_hash(text) != row.task_hash:
+        if rules.task_hash(text, () if terms is None else terms.checks) != row.task_hash:
             raise InvalidMessage(reason="the files of this task are deleted. Delegate the task again, with its files.")
         return text
 
@@ -198,6 +211,8 @@ class DelegationWriter:
             stored_text = known.result if done else known.error
             if known.via == VIA_UPDATE and (known.status.value, stored_text) == (status, final_text):
                 return WriteSet(known)
+            if known.checks and known.open and done:
+                return (yield from self._acceptance.submit_report(known, final_text, VIA_UPDATE, now))
             if known.recorded:
                 trigger = DelegationTrigger.REPORTED_DONE if done else DelegationTrigger.REPORTED_FAILED
             else:
@@ -371,12 +386,16 @@ class DelegationStarter:
 
     def build_draft(self, request: DelegationRequest) -> MessageDraft:
         """Build the message to the target. Its id is that of the delegation."""
-        delegation_id = self._ids.new()
+        delegation_id, parts = self._ids.new(), request.parts
         metadata = {**request.metadata, "delegation_id": delegation_id}
+        if request.checks:
+            terms = AcceptanceTerms(request.checks, request.rounds)
+            metadata["accept"], metadata["rounds"] = msgspec.to_builtins(terms.checks), terms.rounds
+            parts = [*parts, {"kind": "text", "text": describe_terms(terms)}]
         return MessageDraft(
             sender=request.sender,
             params={"metadata": {}},
-            message={"kind": "message", "role": "user", "parts": request.parts, "metadata": metadata},
+            message={"kind": "message", "role": "user", "parts": parts, "metadata": metadata},
             rpc_id=None,
             text=request.task,
             intent=Intent.REQUEST,
@@ -393,7 +412,7 @@ class DelegationStarter:
         Raises NotFound, WorkspaceRemoved, SelfDelegation, CommunicationDenied, MessageIdReused, and what sending a
         message raises. DelegationLimit and DelegationCycle also emit an event."""
         source, target = self._check_workspaces(request.source_id, request.target_id)
-        now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts)
+        now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts, request.checks)
         duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
         key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
         keyed, duplicates = yield RequestBatch(
@@ -461,6 +480,7 @@ class DelegationStarter:
             life_at=now,
             deadline_at=rules.deadline_of(request.deadline_seconds, now, self._limits),
             wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
+            checks=len(request.checks),
         )
         messages = caller + inserted
         timeline_writes = [timeline_write(row, BEGIN_ENTRY, now)]
@@ -474,6 +494,8 @@ class DelegationStarter:
         if request.key is not None:
             key = {"source_id": source.id, "key": request.key, "delegation_id": row.id, "created_at": now}
             writes.append(("keep_delegation_key", {**key, "content_hash": key_content}))
+        if request.checks:
+            writes.append(("insert_acceptance", _acceptance_of(row, request).to_row()))
         writes += messages.writes
         due = rules.next_check_at(row, now, self._limits)
         writes.append(set_timer(DELEGATION, row.key, due))  # control: delegation-timer
@@ -650,6 +672,17 @@ def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
         return False
     rows = yield ReadQuery("delegation_answer", {"source_id": row.source_id, "seq": row.result_seq})
     return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
+
+
+def _acceptance_of(row: Delegation, request: DelegationRequest) -> Acceptance:
+    return Acceptance(
+        org_id=row.org_id,
+        delegation_id=row.id,
+        checks=request.checks,
+        rounds=request.rounds,
+        message_id=row.id,
+        task_seq=row.message_seq or 0,
+    )
 
 
 def _set_wait_until(row: Delegation, until: int) -> Statement:

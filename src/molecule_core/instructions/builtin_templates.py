@@ -13,7 +13,7 @@ from molecule_core.instructions import rules
 from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.model import BUILT_IN_ORG, ActiveVersion, Template, TemplateContent
 
-BUILT_IN_VERSION = 7
+BUILT_IN_VERSION = 8
 """Version of all three templates."""
 BUILT_IN_AUTHOR = "molecule"
 _DOCS_PATH = "/agent-docs/replies"
@@ -27,7 +27,9 @@ This Molecule message is from a peer agent of your organisation, not from the us
 {% elif kind == "delegation" %}
 This Molecule message is a task that a peer agent delegates to you; your answer is the result.
 {% elif kind == "delegation_result" %}
-This Molecule message is the result of a task that you delegated.
+This Molecule message is the result of a task that you delegated.\
+{% if verified == "no" %} It is answered, not verified.{% endif %}
+
 {% elif kind == "approval_request" %}
 This Molecule message requests your decision on an approval.
 {% elif kind == "approval_decision" and intent == "request" %}
@@ -182,7 +184,8 @@ NOT_SEEN is not sent.\
 
 {% else %}
 Molecule: {% if kind == "chat_upload_receive" and peer_id %}file from a peer agent, not from the user\
-{% elif kind == "chat_upload_receive" %}file from the user{% else %}{{ kind }}{% endif %}, no answer needed.\
+{% elif kind == "chat_upload_receive" %}file from the user{% else %}{{ kind }}{% endif %}\
+{% if verified == "no" %}, answered, not verified{% endif %}, no answer needed.\
 {% for tool in available_tools %}{% if tool == "inbox_pop" %} Use {{ tool }} to acknowledge it.{% endif %}{% endfor %}
 {% endif %}
 {% if attachments %}

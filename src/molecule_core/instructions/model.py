@@ -38,7 +38,8 @@ class MessageContext(Struct, frozen=True, kw_only=True):
     """The variables of one message. All are texts; empty: unknown or none.
 
     `arrival_workspace_id`: the workspace that got the message, where the process serves several. `reminder`: the
-    message was delivered before and not answered."""
+    message was delivered before and not answered. `verified`: of a completed delegation's result, yes or no: whether it
+    passed checks."""
 
     kind: str = ""
     peer_id: str = ""
@@ -48,6 +49,7 @@ class MessageContext(Struct, frozen=True, kw_only=True):
     arrival_workspace_id: str = ""
     reply_handle: str = ""
     delegation_id: str = ""
+    verified: str = ""
     user_id: str = ""
     intent: str = ""
     due_at: str = ""

@@ -3,7 +3,7 @@
 An answer to a message that carries a delegation is not stored as a message: it closes the obligation and emits
 MessageAnswered, whose subscriber has the result written. Called by the writers of answers and by delegations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ from molecule_core.messages.rules import encode_message
 from molecule_core.org.model import Workspace
 from molecule_core.store.database import CommandSteps, Statement, WriteSet
 from molecule_core.store.journal import PUSHES_KEY, log_key, org_key
+from molecule_core.wire.schemas.acceptance import CheckEvidence
 from molecule_core.wire.schemas.activity import ActivityMethod, ActivityType, Intent, MessageKind
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
@@ -44,7 +45,8 @@ class ResultContent(Struct, frozen=True, kw_only=True):
     """The result of a delegation.
 
     `id`: of its row. `status`: completed, failed or cancelled. `text`: the text that the caller reads. `chain_id`,
-    `hop`, `cause_id`: its link in the message chain."""
+    `hop`, `cause_id`: its link in the message chain. `verified`: whether a completed one passed checks; None for
+    others. `evidence`: what the checks found."""
 
     id: str
     delegation_id: str
@@ -60,6 +62,8 @@ class ResultContent(Struct, frozen=True, kw_only=True):
     cause_id: str | None = None
     chain_id: str | None = None
     hop: int = 0
+    verified: bool | None = None
+    evidence: Sequence[CheckEvidence] = ()
 
 
 class DelegationMessages:
@@ -132,12 +136,24 @@ class DelegationMessages:
         self, target: Workspace, source_id: str, delegation_id: str, answer: AnswerContent
     ) -> CommandSteps[Activity]:
         """Log an answer to a delegation that had already ended, in its sender's own log only."""
+        return (yield from self._log_answer(target, source_id, answer, {"delegation_id": delegation_id, "late": True}))
+
+    def insert_submitted_answer(
+        self, target: Workspace, source_id: str, delegation_id: str, answer: AnswerContent
+    ) -> CommandSteps[Activity]:
+        """Log an answer that must pass checks, in its sender's own log only."""
+        metadata = {"delegation_id": delegation_id, "submitted": True}
+        return (yield from self._log_answer(target, source_id, answer, metadata))
+
+    def _log_answer(
+        self, target: Workspace, source_id: str, answer: AnswerContent, metadata: dict[str, Any]
+    ) -> CommandSteps[Activity]:
         activity = yield from answer_activity(
             target.org_id,
             target.id,
             answer,
             self._clock.now(),
-            {"delegation_id": delegation_id, "late": True},
+            metadata,
             method=ActivityMethod.DELEGATE_RESULT,
             target_id=source_id,
         )
@@ -162,6 +178,31 @@ class DelegationMessages:
             encode_message(message),
             kind=MessageKind.SYSTEM,
             intent=Intent.INFORM,
+        )
+        return insert_activity(activity) + schedule_delivery(target, activity)
+
+    def insert_rework(
+        self, target: Workspace, source_id: str, text: str, link: ChainLink, context_id: str, details: Mapping[str, Any]
+    ) -> CommandSteps[Activity]:
+        """Insert the message that returns an answer to its sender; it wants another answer.
+
+        `details`: machine-readable metadata with the delegation. Inbox and chain limits do not apply: the work was
+        admitted when it began."""
+        activity_id = self._ids.new()
+        metadata = {"kind": MessageKind.DELEGATION, "intent": Intent.REQUEST, **details}
+        parts = [{"kind": "text", "text": text}]
+        message = {"kind": "message", "role": "user", "messageId": activity_id, "parts": parts, "metadata": metadata}
+        activity = yield from received_activity(
+            target,
+            activity_id,
+            self._clock.now(),
+            Sender.of_workspace(source_id),
+            text,
+            encode_message(message),
+            link=link,
+            kind=MessageKind.DELEGATION,
+            intent=Intent.REQUEST,
+            context_id=context_id,
         )
         return insert_activity(activity) + schedule_delivery(target, activity)
 
@@ -274,13 +315,17 @@ def result_lease_until(held_until: int) -> int:
 
 
 def _request_body(content: ResultContent, parts: list[dict[str, Any]]) -> bytes:
-    result_metadata = {
+    result_metadata: dict[str, Any] = {
         "kind": MessageKind.DELEGATION_RESULT,
         "intent": Intent.INFORM,
         "delegation_id": content.delegation_id,
         "status": content.status,
     }
     metadata = {**result_metadata, **({} if content.reason is None else {"reason": content.reason})}
+    if content.verified is not None:
+        metadata["verified"] = content.verified
+    if content.evidence:
+        metadata["evidence"] = msgspec.to_builtins(content.evidence)
     message = {"kind": "message", "role": "agent", "messageId": content.id, "parts": parts, "metadata": metadata}
     return encode_message(message)
 

@@ -88,7 +88,7 @@ from molecule_core.common.net.trusted_proxies import TrustedProxies
 from molecule_core.common.settings import Settings, environment
 from molecule_core.common.tracing import Tracing, create_tracing
 from molecule_core.common.version import VERSION
-from molecule_core.delegations.model import DELEGATION
+from molecule_core.delegations.model import ACCEPTANCE_TIMER, DELEGATION
 from molecule_core.delegations.retention import DelegationRetention
 from molecule_core.live_turns.retention import LiveTurnRetention
 from molecule_core.memory.model import KEY_EXPIRY_TIMER
@@ -257,6 +257,7 @@ class Server:
             CANARY_TIMER: self.messages.canary_monitor.evaluate_trial,
             **self.threads.waits.timers,
             DELEGATION: self.delegations.writer.on_due,
+            ACCEPTANCE_TIMER: self.delegations.acceptance_worker.on_due,
             APPROVAL: self.approvals.writer.on_due,
             A2A_CARD_TIMER: self.a2a_agents.writer.on_due,
             A2A_TASK_TIMER: self.delivery.a2a_follower.on_due,
@@ -270,11 +271,8 @@ class Server:
 
     def _subscribe(self) -> None:
         """Subscribe to domain events; docs/order.md prints the order."""
-        subscribe, delegations, approvals = (
-            self.store.subscribers.subscribe,
-            self.delegations.subscriber,
-            self.approvals.subscriber,
-        )
+        subscribe = self.store.subscribers.subscribe
+        delegations, approvals = self.delegations.subscriber, self.approvals.subscriber
         subscribe(events.MessagesDelivered, "delegations.on_delivered", delegations.on_delivered)
         subscribe(events.MessagesReleased, "delegations.on_released", delegations.on_released)
         subscribe(events.PushDeferred, "delegations.on_push_deferred", delegations.on_push_deferred)
@@ -688,6 +686,7 @@ class Server:
         await self.mcp_routes.close()
         await self.progress_throttle.close()
         await self.delivery.a2a_follower.close()
+        await self.delegations.acceptance_worker.close()
         await self.a2a_agents.writer.close()
         if self._workers:
             await asyncio.gather(*self._workers)

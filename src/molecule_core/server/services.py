@@ -30,6 +30,9 @@ from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter, DelegationMeter, InstructionMeter, MessageMeter, ThreadMeter
 from molecule_core.common.net.safe_fetch import Fetcher
+from molecule_core.delegations.acceptance import AcceptanceTransitions
+from molecule_core.delegations.acceptance_worker import AcceptanceWorker
+from molecule_core.delegations.json_schema import ProcessSchemaValidator
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import OUTCOMES
 from molecule_core.delegations.subscribers import DelegationSubscriber
@@ -283,6 +286,7 @@ class DelegationServices(Struct, frozen=True, eq=False):
     writer: DelegationWriter
     reader: DelegationReader
     subscriber: DelegationSubscriber
+    acceptance_worker: AcceptanceWorker
     meter: DelegationMeter
 
 
@@ -291,12 +295,21 @@ def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: Message
     settings, store, clock, limits = runtime.settings, runtime.store, runtime.clock, runtime.settings.limits
     meter = DelegationMeter(OUTCOMES)
     closer = DelegationCloser(org, messages.delegation_messages, meter, history=settings.delegation_ledger_write)
+    acceptance = AcceptanceTransitions(org, closer, ids=runtime.ids)
     return DelegationServices(
         DelegationWriter(
-            store, org, messages.writer, messages.reader, closer, clock=clock, ids=runtime.ids, limits=limits
+            store,
+            org,
+            messages.writer,
+            messages.reader,
+            acceptance,
+            clock=clock,
+            ids=runtime.ids,
+            limits=limits,
         ),
         DelegationReader(store, org, messages.reader, runtime.wakeups, clock=clock, limits=limits),
-        DelegationSubscriber(org, closer, limits),
+        DelegationSubscriber(org, acceptance, limits),
+        AcceptanceWorker(store, messages.file_writer, acceptance, ProcessSchemaValidator(), clock=clock, limits=limits),
         meter,
     )
 

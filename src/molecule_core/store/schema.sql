@@ -480,7 +480,7 @@ CREATE INDEX obligations_by_template ON obligations (org_id, template, version, 
 -- delegations: tasks that one workspace gives another. id: also the id of the message to the target. open 1: not ended.
 -- phase: the step within the status. seq: of the row in the caller's log; message_seq: in the target's. root_no numbers
 -- all of one root; hop and chain_id: position of the message in its chain. wait_until: until when the caller waits and
--- takes the result itself
+-- takes the result itself. checks: how many its answer must pass
 CREATE TABLE delegations (
     org_id TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -521,6 +521,7 @@ CREATE TABLE delegations (
     deadline_at BIGINT NOT NULL,
     unsure_at BIGINT,
     wait_until BIGINT NOT NULL,
+    checks BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (org_id, id)
 );
 CREATE INDEX delegations_by_source ON delegations (source_id, seq);
@@ -555,6 +556,32 @@ CREATE TABLE delegation_facts (
     late BIGINT NOT NULL,
     detail TEXT,
     PRIMARY KEY (org_id, delegation_id, no)
+) /*sqlite: WITHOUT ROWID */;
+
+-- delegations: the checks that an answer must pass (JSON). rounds: how many answers that fail are returned to the target;
+-- answer_no: of the answer that is due or being checked; message_id: the message that it answers; task_seq: of the message
+-- with the task in the target's log; answer: the one that is being checked (JSON)
+CREATE TABLE delegation_acceptance (
+    org_id TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    checks TEXT NOT NULL,
+    rounds BIGINT NOT NULL,
+    answer_no BIGINT NOT NULL,
+    message_id TEXT NOT NULL,
+    task_seq BIGINT NOT NULL,
+    answer TEXT,
+    PRIMARY KEY (org_id, delegation_id)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX delegation_acceptance_by_message ON delegation_acceptance (org_id, message_id);
+
+-- delegations: what each check found in each answer (JSON)
+CREATE TABLE delegation_evidence (
+    org_id TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    answer_no BIGINT NOT NULL,
+    check_no BIGINT NOT NULL,
+    evidence TEXT NOT NULL,
+    PRIMARY KEY (org_id, delegation_id, answer_no, check_no)
 ) /*sqlite: WITHOUT ROWID */;
 
 -- delegations: idempotency keys; a repeated key returns the same delegation

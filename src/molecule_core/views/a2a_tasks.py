@@ -197,7 +197,9 @@ class A2ATaskReader:
             message = _text_message(row.result_id or row.id, text, row.id, context_id)
         artifacts = await self.delegation_artifacts(row) if state is A2AState.COMPLETED else ()
         about = {"delegation_id": row.id, "status": row.status.value, "phase": row.phase.value}
-        ended = {} if row.reason is None else {"reason": row.reason.value}
+        ended: dict[str, Any] = {} if row.reason is None else {"reason": row.reason.value}
+        if state is A2AState.COMPLETED:
+            ended["verified"] = row.checks > 0
         extension = {**about, "attempt": row.attempt, **ended}
         metadata = {**about, DELEGATION_EXTENSION: extension, **_approval_metadata(approval)}
         if not row.open and work is not None:

@@ -367,7 +367,7 @@ export function delegationState(one: StateInput, target: Heartbeat | undefined, 
 
 /** Whether an agent has claimed it. */
 function isClaimed({ phase }: StateInput): boolean {
-  return phase === "claimed" || phase === "working";
+  return ["claimed", "working", "checking", "needs_work"].includes(phase);
 }
 
 export function isStuck(one: StateInput, target: Heartbeat | undefined, now: number, stuckSeconds: number): boolean {

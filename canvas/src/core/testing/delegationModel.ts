@@ -192,6 +192,8 @@ function depthOf(row: Row): number {
 
 function itemOf(row: Row): Omit<TimelineDelegation, "kind"> {
   return {
+    checks: 0,
+    verified: false,
     delegation_id: row.id,
     source_id: row.source,
     source_name: `Agent ${row.source}`,

@@ -32,7 +32,7 @@ function fullOf(made: TestPage, id: string, earlier = 0): DelegationDetail {
     children: rows.filter(({ parent_id }) => parent_id === each.delegation_id).map(node),
   });
   const begun = { at: item.created_at, fact: "stored", status: "queued", phase: "waiting", attempt: 0, late: false, detail: null };
-  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED" };
+  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED", acceptance: null };
 }
 
 function Placed() {

@@ -7,7 +7,8 @@ import { MessageText } from "../../ui/MessageText";
 import { Time } from "../../ui/Time";
 import { isOpen, type Delegation } from "../../core/state/delegations";
 import { exact } from "../../core/text/time";
-import type { DelegationTimelineEntry, DelegationDetail } from "../../core/wire";
+import { plural } from "../../core/text/strings";
+import type { AcceptanceReport, CheckEvidence, DelegationTimelineEntry, DelegationDetail } from "../../core/wire";
 import { Answer, DelegationActions, Failure, PeerLink, ProgressLine, StateText } from "./DelegationItem";
 import { useDelegation } from "./useDelegation";
 import { shownTimeline } from "./texts";
@@ -39,8 +40,12 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
       {delegation.status === "completed" && (
         <Part title="Answer">
           <FullAnswer full={full} delegation={delegation} />
+          {full.delegation.status === "completed" && !full.delegation.recorded && (
+            <p className={css.quiet}>{full.delegation.verified ? "Verified: it passed all checks." : "Answered, not verified."}</p>
+          )}
         </Part>
       )}
+      {full.acceptance !== null && <Checks acceptance={full.acceptance} />}
       {failed && (
         <Part title="Why it ended">
           <Failure delegation={delegation} />
@@ -56,6 +61,43 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
 function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
   if (full.result === null) return <Answer delegation={delegation} />;
   return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
+}
+
+/** The checks of the answer, each with what it found in each answer. */
+function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
+  return (
+    <Part title="Checks">
+      <ol className={css.facts}>
+        {acceptance.sentences.map((sentence, at) => (
+          <li key={at}>
+            <bdi>{sentence}</bdi>
+            <ul>
+              {acceptance.evidence.filter((each) => each.check === at + 1).map((each) => <Evidence key={each.answer} evidence={each} />)}
+            </ul>
+          </li>
+        ))}
+      </ol>
+    </Part>
+  );
+}
+
+function Evidence({ evidence }: { evidence: CheckEvidence }) {
+  const { file, size, sha256 } = evidence;
+  return (
+    <li>
+      Answer {evidence.answer}: {evidence.outcome === "passed" ? "passed" : "failed"}
+      {evidence.detail && (
+        <>
+          , <bdi>{evidence.detail}</bdi>
+        </>
+      )}
+      <span className={css.quiet} title={sha256}>
+        {" "}
+        {file && <bdi>{file} </bdi>}
+        {size !== undefined && size !== null && plural(size, "byte")}
+      </span>
+    </li>
+  );
 }
 
 function Deadline({ at }: { at: string }) {
@@ -84,6 +126,10 @@ const EVENT_TEXTS: Readonly<Record<string, string>> = {
   unsure: "Sent, no response",
   progress: "Progress reported",
   answered: "Answered",
+  submitted: "Answered, checking",
+  proven: "Passed all checks",
+  needs_work: "Needs work",
+  unproven: "Failed a check",
   declined: "Declined",
   gave_up: "Abandoned",
   expired: "Deadline passed",

@@ -21,6 +21,8 @@ export function stateDetail(state: DelegationState, { delegation, target, ahead,
   const { phase, error, attempt } = delegation;
   if (phase === "retrying") return `retrying${error === null ? "" : `: ${error}`}`;
   if (phase === "asking") return "waits for the answer to its question";
+  if (phase === "checking") return "the answer is being checked";
+  if (phase === "needs_work") return "needs work: an answer failed a check";
   switch (state) {
     case "queued": {
       const before = ahead !== null && ahead > 0 ? `${plural(ahead, "task")} ahead` : null;

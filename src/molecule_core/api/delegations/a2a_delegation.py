@@ -15,6 +15,7 @@ from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.errors import InvalidMessage
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
+from molecule_core.delegations.acceptance_rules import parse_terms
 from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation, DelegationRequest
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
@@ -23,6 +24,8 @@ from molecule_core.messages.rules import named_message_id, ttl_of
 from molecule_core.views.a2a_tasks import approval_text
 from molecule_core.wire.protocols.a2a import DELEGATION_FLAG, task_response
 
+ACCEPT, ROUNDS = "accept", "rounds"
+"""Members of a message's metadata: the checks of its answer, and how many answers that fail are returned."""
 _INBOX = "inbox"
 
 
@@ -99,7 +102,9 @@ class A2ADelegation:
             raise InvalidMessage(reason="only a workspace can delegate. Send a message instead.")
         # The message's kind replaces this flag, so that the target reads the same whichever way the task came.
         # control: server-words-removed
-        metadata = {name: value for name, value in draft.message["metadata"].items() if name != DELEGATION_FLAG}
+        sent = draft.message["metadata"]
+        metadata = {name: value for name, value in sent.items() if name not in (DELEGATION_FLAG, ACCEPT, ROUNDS)}
+        terms = parse_terms(sent.get(ACCEPT), sent.get(ROUNDS), self._limits)
         return DelegationRequest(
             source_id=source_id,
             target_id=request.workspace.id,
@@ -114,6 +119,8 @@ class A2ADelegation:
             cause_id=named_message_id(metadata),
             context_id=draft.context_id,
             trace_parent=draft.trace_parent,
+            checks=terms.checks,
+            rounds=terms.rounds,
         )
 
     def _a2a_task(
@@ -145,12 +152,13 @@ class A2ADelegation:
             if pending_approval is None
             else {"approval": {"approval_id": pending_approval.id, "action": pending_approval.action}}
         )
+        ended = {"delivered": outcome.delivered or _INBOX, "verified": rules.is_verified(row)}
         task: dict[str, Any] = {
             "kind": "task",
             "id": row.id,
             "contextId": row.context_id or row.id,
             "status": status,
-            "metadata": {**about, **extra, **({} if row.open else {"delivered": outcome.delivered or _INBOX})},
+            "metadata": {**about, **extra, **({} if row.open else ended)},
         }
         if (receipt.is_duplicate or outcome.text) and row.result is not None:
             part = {"kind": "text", "text": row.result}

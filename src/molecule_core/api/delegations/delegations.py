@@ -40,6 +40,7 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import MessageMeter
 from molecule_core.common.text import ID_ALPHABET, is_valid_client_id, single_line
 from molecule_core.delegations import rules
+from molecule_core.delegations.acceptance_rules import parse_terms
 from molecule_core.delegations.model import ClaimedResult, Delegation, DelegationRequest
 from molecule_core.delegations.reader import STATES, DelegationReader, timeline_item
 from molecule_core.delegations.writer import DelegationWriter
@@ -69,7 +70,8 @@ class DelegateBody(Struct):
     """A task for another workspace.
 
     `wait`: seconds to wait for its end. `idempotency_key`: the same key returns the same delegation, as does the header
-    Idempotency-Key. `in_reply_to`: the message that the caller is working on.
+    Idempotency-Key. `in_reply_to`: the message that the caller is working on. `accept`: checks that the answer must
+    pass; `rounds`: how many answers that fail are returned to the target.
     """
 
     target_id: str
@@ -80,6 +82,8 @@ class DelegateBody(Struct):
     deadline_seconds: Annotated[int, Meta(ge=1, lt=1 << 31)] | None = None
     in_reply_to: str | None = None
     context_id: str | None = None
+    accept: list[dict[str, Any]] | None = None
+    rounds: int | None = None
 
 
 class WaitDelegationBody(Struct):
@@ -291,6 +295,7 @@ class DelegationRoutes:
             if value is not None and not is_valid_client_id(value, limit):
                 raise InvalidField(reason=f"{name} is not valid. Use at most {limit} characters of {ID_ALPHABET}.")
         parts = message_parts(body.task, body.attachments, self._limits)
+        terms = parse_terms(body.accept, body.rounds, self._limits)
         return DelegationRequest(
             source_id=request.workspace.id,
             target_id=body.target_id,
@@ -303,6 +308,8 @@ class DelegationRoutes:
             cause_id=body.in_reply_to,
             context_id=body.context_id,
             trace_parent=parse_traceparent(request.header(b"traceparent")),
+            checks=terms.checks,
+            rounds=terms.rounds,
         )
 
     async def wait_for_delegation(self, request: Request) -> Response:
@@ -351,6 +358,7 @@ class DelegationRoutes:
             advice="" if row.reason is None else rules.ADVICE[row.reason],
             retry_of=row.retry_of or "",
             warning=await self._reader.start_warning(row),
+            verified=rules.is_verified(row),
         )
         return json_response(receipt_body, status)
 
@@ -457,5 +465,6 @@ class DelegationRoutes:
             earlier=timeline[0].no - 1 if timeline else 0,
             tree=await self._views.tree.read_tree(row),
             a2a_state=rules.a2a_state(row, needs_approval=pending_approval is not None),
+            acceptance=await self._reader.acceptance_report(row),
         )
         return json_response(full)

@@ -14,6 +14,7 @@ MESSAGE_VARIABLES = (
     "reply_handle",
     "message_handle",
     "delegation_id",
+    "verified",
     "user_id",
     "due_at",
     "attempt",

@@ -259,6 +259,7 @@ class InstructionBuilder:
             arrival_workspace_id=workspace.id if multi_workspace else "",
             reply_handle=_reply_handle(row, workspace.org_id),
             delegation_id=_delegation_id(row.kind, body.message.metadata.delegation_id),
+            verified=_verified_word(row.kind, body.message.metadata.verified),
             user_id=_short_id(body.metadata.user_id) if row.kind == MessageKind.USER else "",
             intent=row.intent or "",
             due_at="" if due_at is None else to_rfc3339(due_at),
@@ -299,6 +300,7 @@ def save_last_instructions(workspace_id: str, state: LastInstructions) -> Statem
 class _MetadataShape(Struct, frozen=True):
     user_id: Any = None
     delegation_id: Any = None
+    verified: Any = None
     approval_id: Any = None
     action_hash: Any = None
 
@@ -332,6 +334,12 @@ def _parse_body(request_body: str | None) -> _BodyShape:
 
 def _short_id(value: Any) -> str:
     return truncate_line(value, _MAX_ID_LENGTH) if isinstance(value, str) else ""
+
+
+def _verified_word(kind: str | None, value: Any) -> str:
+    if kind != MessageKind.DELEGATION_RESULT or not isinstance(value, bool):
+        return ""
+    return "yes" if value else "no"
 
 
 def _delegation_id(kind: str | None, value: Any) -> str:

@@ -20,6 +20,7 @@ from molecule_core.tools.runners.message_tools import ProgressCallback, idempote
 from molecule_core.tools.runners.requester import Requester, with_approval
 from molecule_core.tools.schemas import delegations as types
 from molecule_core.tools.spec import IDENTITY_ARGUMENT, ToolError, unknown_answer_error
+from molecule_core.wire.schemas.acceptance import AcceptanceReport, CheckEvidence
 from molecule_core.wire.schemas.delegations import (
     DelegateResponse,
     DelegationDetail,
@@ -38,6 +39,7 @@ request is shorter for callers that want progress."""
 # At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
+_NOT_VERIFIED = "Answered, not verified."
 _DELIVERED_TO_INBOX, _PHASE_WAITING = "inbox", "waiting"
 SOURCE_FIELD, TARGET_FIELD = "source_id", "target_id"
 """The fields of the two sides of a task: its source delegated it, its target works on it."""
@@ -281,6 +283,10 @@ async def _begin_delegation(
         body["wait"] = wait
     if arguments.deadline_seconds:
         body["deadline_seconds"] = arguments.deadline_seconds  # control: tool-deadline
+    if arguments.accept:
+        body["accept"] = arguments.accept  # control: tool-accept
+    if arguments.rounds >= 0:
+        body["rounds"] = arguments.rounds
     path = f"/workspaces/{_path_segment(workspace_id)}/delegate"
     return _convert_response(
         await requester.call("POST", path, body=body, headers=idempotency_headers(key)), DelegateResponse
@@ -328,6 +334,8 @@ _PHASE_TEXTS = {
     "retrying": "not sent yet, retrying",
     "claimed": "picked up by the peer",
     "working": "in progress",
+    "checking": "answered; the answer is being checked",
+    "needs_work": "answered; a check failed, and the peer works on it again",
     "asking": "waits for your answer: the peer's question is in your inbox",
 }
 
@@ -358,6 +366,7 @@ def _delegate_result(
             reason=response.reason,
             advice=response.advice,
             idempotent_hit=is_duplicate,
+            verified=response.verified,
             note=" ".join(each for each in notes if each),
         )
     )
@@ -367,7 +376,9 @@ def _advice_text(response: DelegateResponse, warning: str) -> str:
     """Return what to do while the task runs, or where its result is."""
     if response.settled:
         is_in_inbox = response.delivered == _DELIVERED_TO_INBOX
-        return "The result or failure is in your inbox, as a message of kind delegation_result." if is_in_inbox else ""
+        place = "The result or failure is in your inbox, as a message of kind delegation_result." if is_in_inbox else ""
+        is_unverified = response.state == DelegationStatus.COMPLETED and not response.verified
+        return " ".join(filter(None, (place, _NOT_VERIFIED if is_unverified else "")))
     warning_text = f" ({warning})" if warning and response.phase == _PHASE_WAITING else ""
     return (
         f"The task is with {response.target_id}: {_state_text(response.state, response.phase)}{warning_text}. The "
@@ -384,7 +395,7 @@ async def check_task_status(
 ) -> dict[str, Any]:
     """Return a task's state, timeline and complete result, without side effects on the task. Raises ToolError."""
     detail = await _fetch_detail(requester, arguments.task_id)
-    return _task_status(workspace_id, detail.delegation, detail.result, detail.timeline)
+    return _task_status(workspace_id, detail.delegation, detail.result, detail.timeline, detail.acceptance)
 
 
 async def cancel_task(requester: Requester, workspace_id: str, arguments: types.CancelTaskArguments) -> dict[str, Any]:
@@ -422,7 +433,11 @@ class _ReportResponse(Struct, frozen=True):
 
 
 def _task_status(
-    workspace_id: str, item: DelegationItem, result: str | None, timeline: Sequence[DelegationTimelineEntry]
+    workspace_id: str,
+    item: DelegationItem,
+    result: str | None,
+    timeline: Sequence[DelegationTimelineEntry],
+    acceptance: AcceptanceReport | None = None,
 ) -> dict[str, Any]:
     reported = item.progress
     return _to_builtins(
@@ -446,8 +461,18 @@ def _task_status(
             percent=None if reported is None else reported.percent,
             deadline=item.deadline,
             timeline=[_timeline_entry(each) for each in timeline],
+            verified=item.verified,
+            evidence=[] if acceptance is None else [_evidence_line(each) for each in acceptance.evidence],
         )
     )
+
+
+def _evidence_line(evidence: CheckEvidence) -> str:
+    """Return what a check found as one line."""
+    about = [evidence.file, "" if evidence.size is None else f"{evidence.size} bytes", evidence.sha256]
+    found = f"answer {evidence.answer}, check {evidence.check} ({evidence.type}): {evidence.outcome}"
+    reason = f": {evidence.detail}" if evidence.detail else ""
+    return f"{found}{reason} [{', '.join(filter(None, (*about, evidence.ran_by, evidence.at)))}]"
 
 
 def _timeline_entry(entry: DelegationTimelineEntry) -> types.TaskTimelineEntry:

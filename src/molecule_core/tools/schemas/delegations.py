@@ -1,6 +1,6 @@
 """Arguments and results of the delegation tools. `tools/registry.py` specifies the tools."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
@@ -17,14 +17,14 @@ DelegatorArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Id of the workspace to act as. Default: your only workspace that may message the target.",
+        description="Workspace to act as. Default: your only one that may message the target.",
     ),
 ]
 TaskPartyArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Id of the workspace to act as. Default: your workspace that delegated the task or works on it.",
+        description="Workspace to act as. Default: yours that delegated the task or works on it.",
     ),
 ]
 TaskTargetArgument = Annotated[
@@ -40,8 +40,18 @@ TaskTextArgument = Annotated[
 ]
 DeadlineArgument = Annotated[
     int,
-    Meta(ge=0, description="Seconds until an unfinished task fails. Default (0): the server's setting."),
+    Meta(ge=0, description="Seconds until an unfinished task fails. 0: default."),
 ]
+AcceptArgument = Annotated[
+    list[dict[str, Any]],
+    Meta(
+        description='Checks of the result, as {"type":"file","name":"*.csv"}, {"type":"schema","schema":{}}, '
+        '{"type":"text","contains":""}, {"type":"question","id":"q1","question":""}.',
+    ),
+]
+AcceptAsBeforeArgument = Annotated[list[dict[str, Any]], Meta(description="As in delegate_task.")]
+RoundsAsBeforeArgument = Annotated[int, Meta(ge=-1, description="As in delegate_task.")]
+RoundsArgument = Annotated[int, Meta(ge=-1, description="How often a failing result goes back. -1: default.")]
 TaskIdArgument = Annotated[
     str, Meta(pattern=_ID_PATTERN, description="task_id that delegate_task returned, or delegation_id of the message.")
 ]
@@ -61,6 +71,8 @@ class DelegateTaskArguments(ToolArguments, frozen=True):
         ),
     ] = DEFAULT_RESULT_WAIT_SECONDS
     deadline_seconds: DeadlineArgument = 0
+    accept: AcceptArgument = field(default_factory=list)
+    rounds: RoundsArgument = -1
     via_workspace: DelegatorArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -71,6 +83,8 @@ class DelegateTaskAsyncArguments(ToolArguments, frozen=True):
     workspace_id: TaskTargetArgument
     task: TaskTextArgument
     deadline_seconds: DeadlineArgument = 0
+    accept: AcceptAsBeforeArgument = field(default_factory=list)
+    rounds: RoundsAsBeforeArgument = -1
     via_workspace: DelegatorArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -79,7 +93,7 @@ class CheckTaskStatusArguments(ToolArguments, frozen=True):
     """Arguments of `check_task_status`."""
 
     task_id: TaskIdArgument
-    workspace_id: Annotated[str, Meta(description="Ignored: older agents name the peer here.")] = ""
+    workspace_id: Annotated[str, Meta(description="Ignored by the server.")] = ""
     via_workspace: TaskPartyArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -113,7 +127,8 @@ class DelegateTaskResult(Struct, frozen=True, kw_only=True):
 
     `task_id` and `delegation_id` are equal; `workspace_id` is the delegating workspace. `settled`: it has ended; see
     `result`, or `error` and `advice`. `delivered`: the result is `here`; was delivered `before` and is repeated
-    here; or comes as a message in the `inbox`. `note`: what to do while it runs."""
+    here; or comes as a message in the `inbox`. `verified`: it is completed and passed the checks. `note`: what to do
+    while it runs."""
 
     task_id: str
     delegation_id: str
@@ -128,6 +143,7 @@ class DelegateTaskResult(Struct, frozen=True, kw_only=True):
     reason: str = ""
     advice: str = ""
     idempotent_hit: bool = False
+    verified: bool = False
     note: str = ""
 
 
@@ -146,7 +162,8 @@ class TaskTimelineEntry(Struct, frozen=True, kw_only=True):
 class TaskStatusResult(Struct, frozen=True, kw_only=True):
     """State of a task with its timeline and, once it has ended, the complete result.
 
-    `limited_until`: a limit of its vendor keeps the peer from working until then."""
+    `limited_until`: a limit of its vendor keeps the peer from working until then. `evidence`: what the checks found
+    in each answer; `verified`: the task is completed and its answer passed them."""
 
     task_id: str
     workspace_id: str
@@ -167,6 +184,8 @@ class TaskStatusResult(Struct, frozen=True, kw_only=True):
     percent: int | None = None
     deadline: str = ""
     timeline: list[TaskTimelineEntry] = []
+    verified: bool = False
+    evidence: list[str] = []
 
 
 class ReportProgressResult(Struct, frozen=True, kw_only=True):

@@ -50,7 +50,7 @@ ApprovalIdArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Only to repeat a call that a rule stopped: id of its approval.",
+        description="Approval id, to repeat a stopped call.",
     ),
 ]
 

@@ -1,13 +1,15 @@
 """Delegations as clients read them: payloads of events, and bodies of requests and responses.
 
 Times are RFC 3339. Status: pending, dispatched, queued, unknown_after_send, completed, failed or cancelled. Phase,
-which refines it: waiting, sending, retrying, claimed, working or ended. See docs/explanation/delegations.md.
+which refines it: waiting, sending, retrying, claimed, working, asking, checking, needs_work or ended. See
+docs/explanation/delegations.md.
 """
 
 from enum import StrEnum
 
 from msgspec import Struct
 
+from molecule_core.wire.schemas.acceptance import AcceptanceReport
 from molecule_core.wire.schemas.activity import ChatMessage
 
 
@@ -71,13 +73,14 @@ class DelegationCompletePayload(Struct, frozen=True, omit_defaults=True):
     """A delegation was answered.
 
     `response_preview`: at most 200 bytes; `result_id`: the row with the full result in the inbox of the source;
-    `via`: how the answer arrived."""
+    `via`: how the answer arrived; `verified`: it passed checks of the source."""
 
     delegation_id: str
     target_id: str
     response_preview: str
     via: str = ""
     result_id: str = ""
+    verified: bool = False
 
 
 class DelegationFailedPayload(Struct, frozen=True):
@@ -126,7 +129,8 @@ class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `status`: `delegated` for a new one, as in the original API, else the current status; `state`: always the current
     status. `settled`: it has ended, and `result` is the answer. `delivered`: the result is `here`, was delivered
-    `before` and is repeated here, or is a message in the `inbox`. `warning`: why it is unlikely to begin soon."""
+    `before` and is repeated here, or is a message in the `inbox`. `warning`: why it is unlikely to begin soon.
+    `verified`: it is completed, and the answer passed the checks of the delegator."""
 
     delegation_id: str
     status: str
@@ -143,6 +147,7 @@ class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_of: str = ""
     warning: str = ""
     message: str = ""
+    verified: bool = False
 
 
 class RecordDelegationResponse(Struct, frozen=True, omit_defaults=True):
@@ -177,7 +182,8 @@ class DelegationItem(Struct, frozen=True, kw_only=True):
     `summary`: of the task; `error` and `error_detail` are equal, since older clients read the latter.
     `last_heartbeat`: the last activity of its work; `stuck`: that is too long ago. `queue_position`: number of rows
     ahead of it in the target's inbox while it waits there. `target_limited_until`: a vendor's limit keeps the target
-    from working until then. `seq`: of the row in the source's log."""
+    from working until then. `seq`: of the row in the source's log. `checks`: how many the answer must pass; `verified`:
+    it is completed and passed them (a completed one without checks is answered, not verified)."""
 
     delegation_id: str
     source_id: str
@@ -211,6 +217,8 @@ class DelegationItem(Struct, frozen=True, kw_only=True):
     queue_position: int | None
     target_limited_until: str | None
     seq: int
+    checks: int = 0
+    verified: bool = False
 
 
 class DelegationTimelineEntry(Struct, frozen=True):
@@ -277,7 +285,8 @@ class DelegationDetail(Struct, frozen=True, kw_only=True):
     """A delegation in full.
 
     `task` and `result` are complete; `timeline` holds the newest entries and `earlier` counts the ones before;
-    `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms."""
+    `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms;
+    `acceptance`: the checks of the answer and what they found."""
 
     delegation: DelegationItem
     task: str
@@ -286,6 +295,7 @@ class DelegationDetail(Struct, frozen=True, kw_only=True):
     earlier: int
     tree: DelegationTreeNode
     a2a_state: str
+    acceptance: AcceptanceReport | None = None
 
 
 class DelegationPage(Struct, frozen=True):

@@ -1,0 +1,191 @@
+"""Checks answers of delegations: takes an answer, decides what its checks found, returns or ends the delegation.
+
+Checks without I/O are decided in the transaction of the answer. For the others, the answer is stored and a timer makes
+a process check it (`acceptance_worker`)."""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from molecule_core.common.clock import to_rfc3339
+from molecule_core.common.ids import IdGenerator
+from molecule_core.delegations import acceptance_rules, rules
+from molecule_core.delegations.model import (
+    ACCEPTANCE_TIMER,
+    Acceptance,
+    Delegation,
+    DelegationPhase,
+    DelegationTrigger,
+    DeliveredFile,
+    SubmittedAnswer,
+)
+from molecule_core.delegations.transitions import DelegationCloser, active_workspace, apply_trigger, save_transition
+from molecule_core.messages.chains.model import ChainLink
+from molecule_core.messages.events import AnswerContent
+from molecule_core.messages.files.attachments import parse_file_uri
+from molecule_core.messages.model import StoredFile
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Statement, StepRequest, WriteSet
+from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.acceptance import FAILED, CheckEvidence
+from molecule_core.wire.schemas.delegations import DelegationStatus
+
+
+class AcceptanceTransitions:
+    """Transitions of delegations whose answers must pass checks."""
+
+    def __init__(self, org: OrgReader, closer: DelegationCloser, *, ids: IdGenerator) -> None:
+        self._org = org
+        self.closer = closer
+        self._results = closer.results
+        self._ids = ids
+
+    def submit(self, row: Delegation, answer: AnswerContent, via: str, now: int) -> CommandSteps[Delegation]:
+        """Take an answer: check it now, or store it to be checked. The answer is logged in its sender's own log."""
+        acceptance = yield from load_acceptance(row)
+        detail = rules.preview_of(answer.text)
+        moved = apply_trigger(row, DelegationTrigger.SUBMITTED, now, detail=detail)
+        logged = WriteSet[object](None)
+        if (target := active_workspace(self._org, row.target_id)) is not None:
+            logged += yield from self._results.insert_submitted_answer(target, row.source_id, row.id, answer)
+        # The row with the id and the key of the answer is the one in the sender's log.
+        content = replace(answer, id=self._ids.new(), dedupe_key=None, content_hash=None)
+        if any(map(acceptance_rules.needs_io, acceptance.checks)):
+            stored = replace(acceptance, answer=SubmittedAnswer(content, via))
+            writes: list[Statement] = [
+                ("save_acceptance", stored.to_row()),
+                set_timer(ACCEPTANCE_TIMER, row.key, now),  # control: acceptance-timer
+            ]
+            saved = save_transition(moved)
+            return saved + WriteSet(None, writes, notify=(TIMERS_KEY,)) + logged
+        settled = yield from self.record_evidence(moved.result, acceptance, SubmittedAnswer(content, via), {}, now)
+        return WriteSet(settled.result, moved.writes, moved.events) + settled + logged
+
+    def submit_report(self, row: Delegation, text: str, via: str, now: int) -> CommandSteps[Delegation]:
+        """Take the target's report of the end as an answer, and withdraw the message that it answers."""
+        target = active_workspace(self._org, row.target_id)
+        if row.phase is DelegationPhase.CHECKING or target is None or row.message_seq is None:
+            return WriteSet(row)
+        answer = self._results.system_answer(row.target_id, text, row.context_id)
+        withdrawn = yield from self._results.withdraw(
+            target, row.message_seq, DelegationStatus.COMPLETED, by_target=True
+        )
+        return withdrawn.returning(row) + (yield from self.submit(row, answer, via, now))
+
+    def record_evidence(
+        self,
+        row: Delegation,
+        acceptance: Acceptance,
+        answer: SubmittedAnswer,
+        found: Mapping[int, CheckEvidence],
+        now: int,
+    ) -> CommandSteps[Delegation]:
+        """Decide what an answer leads to: the end of the delegation, or its return to the target.
+
+        `found`: what the checks with I/O found, by number; the others are decided here."""
+        files = yield from load_files(row, answer.content)
+        all_found = [
+            found.get(number) or acceptance_rules.judge_content(check, number, answer.content, files)
+            for number, check in enumerate(acceptance.checks, 1)
+        ]
+        evidence = [replace(each, answer=acceptance.answer_no, at=to_rfc3339(now)) for each in all_found]
+        recorded = WriteSet(row, [_insert_evidence(row, each) for each in evidence])
+        if all(each.outcome != FAILED for each in evidence):  # control: acceptance-outcome
+            return recorded + (yield from self._close(row, DelegationTrigger.PROVEN, answer, evidence, now))
+        if not acceptance.is_last:
+            return recorded + (yield from self._return_to_target(row, acceptance, evidence, now))
+        explanation = f"no answer passed the checks:\n{acceptance_rules.describe_failures(evidence)}"
+        system = self._results.system_answer(row.target_id, explanation, row.context_id)
+        closed = yield from self._close(
+            row, DelegationTrigger.UNPROVEN, SubmittedAnswer(system, answer.via), evidence, now
+        )
+        target, source = active_workspace(self._org, row.target_id), self._org.workspace(row.source_id)
+        if target is None:
+            return recorded + closed
+        name = "" if source is None else source.name
+        text = rules.end_notice(row, name, DelegationTrigger.UNPROVEN, explanation, "")
+        notice = yield from self._results.insert_system_notice(target, row.source_id, text, {"delegation_id": row.id})
+        return recorded + closed + notice
+
+    def _close(
+        self,
+        row: Delegation,
+        trigger: DelegationTrigger,
+        answer: SubmittedAnswer,
+        evidence: Sequence[CheckEvidence],
+        now: int,
+    ) -> CommandSteps[Delegation]:
+        (transition,) = rules.transitions_for(row.state, trigger)
+        closed = yield from self.closer.close(row, trigger, transition, answer.content, answer.via, now, evidence)
+        return closed + WriteSet(closed.result, [cancel_timer(ACCEPTANCE_TIMER, row.key)])
+
+    def _return_to_target(
+        self, row: Delegation, acceptance: Acceptance, evidence: Sequence[CheckEvidence], now: int
+    ) -> CommandSteps[Delegation]:
+        """Return an answer to the target with the reasons, as a message of the same delegation."""
+        detail = rules.preview_of(acceptance_rules.describe_failures(evidence))
+        moved = apply_trigger(row, DelegationTrigger.RETURNED, now, detail=detail)
+        target, source = active_workspace(self._org, row.target_id), self._org.workspace(row.source_id)
+        if target is None:  # its removal ends the delegation
+            return save_transition(moved)
+        text = acceptance_rules.rework_text(row, acceptance, evidence, "" if source is None else source.name)
+        details = {
+            "delegation_id": row.id,
+            "needs_work": [msgspec.to_builtins(each) for each in evidence if each.outcome == FAILED],
+            "answers_left": acceptance.rounds - acceptance.answer_no + 1,
+        }
+        link = ChainLink(row.chain_id, row.hop, row.cause_id)
+        message = yield from self._results.insert_rework(
+            target, row.source_id, text, link, row.context_id or row.id, details
+        )
+        returned = replace(moved.result, message_seq=message.result.seq)
+        waiting = replace(acceptance, answer_no=acceptance.answer_no + 1, message_id=message.result.id, answer=None)
+        saved = save_transition(WriteSet(returned, moved.writes, moved.events))
+        writes: list[Statement] = [
+            ("save_acceptance", waiting.to_row()),
+            cancel_timer(ACCEPTANCE_TIMER, row.key),
+        ]
+        return saved + WriteSet(None, writes) + message
+
+
+def load_acceptance(row: Delegation) -> Generator[StepRequest, Any, Acceptance]:
+    """Read the checks of a delegation that has some."""
+    rows = yield ReadQuery("acceptance", {"org_id": row.org_id, "delegation_id": row.id})
+    return Acceptance.from_row(rows[0])
+
+
+def load_files(row: Delegation, answer: AnswerContent) -> Generator[StepRequest, Any, list[DeliveredFile]]:
+    """Read the files that an answer names, with the reason why each does not count."""
+    contents = [part["file"] for part in answer.parts if part["kind"] == "file"]
+    references = [parse_file_uri(each.get("uri")) for each in contents]
+    ids = list(dict.fromkeys(each.id for each in references if each is not None))
+    if not contents:
+        return []
+    queries = [ReadQuery("file", {"id": each, "reader_id": ""}) for each in ids]
+    queries += [ReadQuery("file_is_mentioned", {"file_id": each}) for each in ids]
+    found = yield RequestBatch(queries)
+    stored = {each: StoredFile(*rows[0][:-1]) for each, rows in zip(ids, found, strict=False) if rows}
+    mentioned = {each for each, rows in zip(ids, found[len(ids) :], strict=True) if rows}
+    delivered = []
+    for content, reference in zip(contents, references, strict=True):
+        file = None if reference is None else stored.get(reference.id)
+        if file is not None and file.org_id != row.org_id:
+            file = None
+        problem = acceptance_rules.delivery_problem(file, row, is_mentioned=file is not None and file.id in mentioned)
+        delivered.append(_to_delivered(content, file, problem))
+    return delivered
+
+
+def _to_delivered(content: Mapping[str, Any], file: StoredFile | None, problem: str) -> DeliveredFile:
+    if file is None:
+        name = content.get("name")
+        return DeliveredFile("", "", name if isinstance(name, str) else "file", "", 0, "", problem)
+    return DeliveredFile(file.id, file.workspace_id, file.name, file.mime_type, file.size, file.sha256, problem)
+
+
+def _insert_evidence(row: Delegation, evidence: CheckEvidence) -> Statement:
+    encoded = msgspec.json.encode(evidence).decode()
+    numbers = {"answer_no": evidence.answer, "check_no": evidence.check}
+    return "insert_evidence", {"org_id": row.org_id, "delegation_id": row.id, **numbers, "evidence": encoded}

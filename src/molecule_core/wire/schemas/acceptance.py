@@ -1,0 +1,81 @@
+"""Checks that the answer to a delegation must pass, and the evidence of what they found."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+PASSED, FAILED = "passed", "failed"
+"""The outcomes of a check."""
+_Pattern = Annotated[str, Meta(max_length=500)]
+_Name = Annotated[str, Meta(max_length=200)]
+_Size = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
+class FileCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="file"):
+    """A new file is attached to the answer.
+
+    `name`: its name, with * and ? as wildcards; `media_type`: what it contains; `most_bytes` 0: no bound."""
+
+    name: _Name = "*"
+    media_type: _Name = ""
+    least_bytes: _Size = 1
+    most_bytes: _Size = 0
+
+
+class SchemaCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="schema"):
+    """JSON of the answer fits a JSON schema.
+
+    `file`: name of the attached file that has the JSON, with wildcards. Without it: the data part, else the text."""
+
+    schema: dict[str, Any]
+    file: _Name = ""
+
+
+class TextCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="text"):
+    """The text of the answer contains a text, matches a regular expression, or both.
+
+    `pattern`: without look-around and back-references; it may match anywhere."""
+
+    contains: _Pattern = ""
+    pattern: _Pattern = ""
+
+
+class QuestionCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="question"):
+    """The answer has a text for a question: a line `id: text`, or `answers` of its data part."""
+
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,40}$")]
+    question: Annotated[str, Meta(min_length=1, max_length=1000)]
+
+
+AcceptanceCheck = FileCheck | SchemaCheck | TextCheck | QuestionCheck
+
+
+class CheckEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one check found in one answer.
+
+    `check`: number in the list, from 1; `answer`: number of the answer, from 1. `outcome`: passed or failed, and
+    `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`: `server`, else a workspace id."""
+
+    check: int
+    type: str
+    answer: int
+    outcome: str
+    detail: str = ""
+    file: str = ""
+    sha256: str = ""
+    size: int | None = None
+    ran_by: str = "server"
+    at: str = ""
+
+
+class AcceptanceReport(Struct, frozen=True, kw_only=True):
+    """The checks of a delegation.
+
+    `answers`: how many were checked; `rounds`: how many that fail are returned to the target. `evidence`: of all
+    answers, in order."""
+
+    checks: list[AcceptanceCheck]
+    sentences: list[str]
+    rounds: int
+    answers: int
+    evidence: list[CheckEvidence]

@@ -1,0 +1,100 @@
+"""Delegations with checks, played by hand: one workspace delegates, another one claims and answers."""
+
+from typing import Any
+
+from testing.delegation_steps import row_of
+from testing.message_world import MessageWorld, handle
+from testing.raw_http import Reply, ask
+from testing.running_server import Seat
+from testing.upload_forms import uploaded
+from testing.waits import eventually
+
+REPORT: list[dict[str, Any]] = [{"type": "file", "name": "report.json", "media_type": "application/json"}]
+FITS: dict[str, Any] = {
+    "type": "schema",
+    "file": "report.json",
+    "schema": {"type": "object", "required": ["total"], "properties": {"total": {"type": "integer"}}},
+}
+GOOD = b'{"total": 3}'
+
+
+class Job:
+    """One delegated task with checks."""
+
+    def __init__(self, world: MessageWorld, lead: Seat, ops: Seat, other: Seat) -> None:
+        self.world = world
+        self.lead = lead
+        self.ops = ops
+        self.other = other
+        self.id = ""
+        self.task = ""
+
+    async def begin(self, accept: list[dict[str, Any]], rounds: int = 0, **more: Any) -> None:
+        """The lead delegates the task."""
+        body = {"target_id": self.ops.id, "task": self.task, "accept": accept, "rounds": rounds, **more}
+        begun = await self.lead.api.post(f"/workspaces/{self.lead.id}/delegate", body)
+        self.id = begun["delegation_id"]
+
+    async def claim(self) -> dict[str, Any]:
+        """The message of this task that waits for an answer."""
+        rows = [row for row in await self.world.take(self.ops) if row["kind"] == "delegation"]
+        (found,) = [row for row in rows if self.delegation_of(row) == self.id]
+        return found
+
+    def delegation_of(self, row: dict[str, Any]) -> str:
+        """The delegation that a message is about."""
+        return str(row["request_body"]["params"]["message"]["metadata"]["delegation_id"])
+
+    async def upload(self, name: str, content: bytes, mime_type: str = "text/plain", by: Seat | None = None) -> Any:
+        """A file that a workspace uploads to its own log."""
+        seat = by or self.ops
+        (file,) = await uploaded(self.world.server, seat.id, seat.token, (name, content, mime_type))
+        return file
+
+    async def reply(
+        self, row: dict[str, Any], text: str, *files: Any, data: Any = None, by: Seat | None = None
+    ) -> Reply:
+        """An answer by handle, with files and data."""
+        seat, parts = by or self.ops, [{"kind": "text", "text": text}] if text else []
+        parts += [{"kind": "file", "file": each} for each in files]
+        if data is not None:
+            parts.append({"kind": "data", "data": data})
+        message = {"role": "agent", "parts": parts, "metadata": {"reply_handle": handle(row)}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+        return await ask(self.world.server.port, "POST", f"/workspaces/{self.lead.id}/a2a", body, token=seat.token)
+
+    async def answer(self, text: str, *files: Any, data: Any = None, row: dict[str, Any] | None = None) -> None:
+        """Claims what waits, answers it, and waits until the answer is checked. `row`: what was claimed before."""
+        row = row or await self.claim()
+        reply = await self.reply(row, text, *files, data=data)
+        assert reply.status == 200, reply
+        await self.ops.api.ack(self.ops.id, row)
+        await self.checked()
+
+    async def checked(self) -> None:
+        """Waits until no answer is being checked."""
+
+        async def look() -> str:
+            await self.world.clock.advance(0)
+            return (await row_of(self.world, self.id)).phase
+
+        await eventually(look, lambda phase: phase != "checking")
+
+    async def detail(self) -> dict[str, Any]:
+        """The delegation as its delegator reads it."""
+        found: dict[str, Any] = await self.lead.api.get(f"/delegations/{self.id}")
+        return found
+
+    async def outcome(self) -> str:
+        """How the delegation is: its status and reason, and whether it is verified."""
+        item = (await self.detail())["delegation"]
+        return " ".join(filter(None, (item["status"], item["reason"], "verified" if item["verified"] else "")))
+
+
+async def new_job(world: MessageWorld, task: str = "count the mail") -> Job:
+    """A job of three workspaces that may message each other."""
+    lead = await world.server.seat("Lead")
+    ops, other = await world.server.seat("Ops", parent_id=lead.id), await world.server.seat("Other", parent_id=lead.id)
+    job = Job(world, lead, ops, other)
+    job.task = task
+    return job
