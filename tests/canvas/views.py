@@ -408,6 +408,23 @@ async def show_settings(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
+async def show_usage(page: Page, stage: Stage) -> None:
+    seat = stage.seats["Support"]
+    turn = {"key": "turn-1", "model": "a-model", "input_tokens": 1200, "output_tokens": 80, "cost_micros": 12_000}
+    await seat.api.post(f"/workspaces/{seat.id}/usage", turn)
+    await go(page, stage, "usage")
+    await expect(page.get_by_role("table")).to_contain_text("Support")
+
+
+async def show_budgets(page: Page, stage: Stage) -> None:
+    org_id, seat = (await stage.admin.get("/orgs"))[0]["id"], stage.seats["Support"]
+    limit = {"scope": "workspace", "target_id": seat.id, "unit": "tokens", "limit": 100_000, "period": "day"}
+    if not (await stage.admin.get(f"/orgs/{org_id}/budgets"))["budgets"]:
+        await stage.admin.post(f"/orgs/{org_id}/budgets", limit)
+    await go(page, stage, "settings")
+    await expect(page.get_by_label("Use of the budget of Support")).to_be_visible()
+
+
 async def show_nowhere(page: Page, stage: Stage) -> None:
     await go(page, stage, "elsewhere")
     await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
@@ -482,6 +499,8 @@ VIEWS: dict[str, View] = {
     "connect": show_connect,
     "seat made": show_seat_made,
     "settings": show_settings,
+    "usage": show_usage,
+    "budgets": show_budgets,
     "no such page": show_nowhere,
     "palette": show_palette,
     "keys": show_keys,
