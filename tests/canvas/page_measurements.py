@@ -76,17 +76,20 @@ _COVERED = """
   const element = document.activeElement;
   if (element === null || element === document.body) return null;
   const box = element.getBoundingClientRect();
+  let holder = element.parentElement;
+  while (holder.parentElement && !/auto|scroll/.test(getComputedStyle(holder).overflowY)) holder = holder.parentElement;
+  const isHigher = box.height > holder.clientHeight;
+  const room = holder.getBoundingClientRect();
+  const [highest, lowest] = isHigher ? [room.top, room.top + holder.clientHeight] : [-Infinity, Infinity];
   const spots = (from, to) => [0.1, 0.5, 0.9].map((share) => from + (to - from) * share);
-  const seen = spots(box.left, box.right).flatMap((x) => spots(box.top, box.bottom).filter((y) => {
+  const rows = spots(Math.max(box.top, highest), Math.min(box.bottom, lowest));
+  const seen = spots(box.left, box.right).flatMap((x) => rows.filter((y) => {
     const front = document.elementFromPoint(x, y);
     return front !== null && (element.contains(front) || front.contains(element));
   }));
-  let holder = element.parentElement;
-  while (holder.parentElement && !/auto|scroll/.test(getComputedStyle(holder).overflowY)) holder = holder.parentElement;
-  if (seen.length >= (box.height <= holder.clientHeight ? 5 : 1)) return "";
+  if (seen.length >= (isHigher ? 1 : 5)) return "";
   const name = `${element.tagName.toLowerCase()} “${(element.innerText || element.ariaLabel || "").slice(0, 40)}”`;
-  const top = holder.getBoundingClientRect().top;
-  return `${name} is covered: at ${box.top} to ${box.bottom} of ${top} to ${top + holder.clientHeight}`;
+  return `${name} is covered: at ${box.top} to ${box.bottom} of ${room.top} to ${room.top + holder.clientHeight}`;
 }
 """
 # Texts are laid out late: whoever looks where the focus is waits until nothing has grown for twenty frames.
