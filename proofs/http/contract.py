@@ -76,7 +76,8 @@ def flaw_of(reply: Reply) -> str | None:
     """What is wrong with an answer that may come to anything at all: a refusal has its form, whatever was asked."""
     if reply.status < 400:
         return None
-    if reply.headers.get("content-type") != "application/json":
+    is_of_a2a = reply.headers.get("content-type") == "application/a2a+json"
+    if reply.headers.get("content-type") != "application/json" and not is_of_a2a:
         return f"{reply.status} comes as {reply.headers.get('content-type')!r}"
     try:
         told = reply.json
@@ -84,7 +85,15 @@ def flaw_of(reply: Reply) -> str | None:
         return f"{reply.status} with a body that is no JSON"
     if not isinstance(told, dict):
         return f"{reply.status} is told as {told}"[:200]
+    if is_of_a2a:
+        return _flaw_of_a2a(reply.status, told)
     return flaw_of_rpc(told) if "jsonrpc" in told else _flaw_of_problem(reply.status, told)
+
+
+def _flaw_of_a2a(status: int, told: dict[str, Any]) -> str | None:
+    error = told.get("error")
+    good = isinstance(error, dict) and error.get("code") == status and isinstance(error.get("message"), str)
+    return None if good else f"{status} is told as {told}"[:200]
 
 
 def _flaw_of_problem(status: int, told: dict[str, Any]) -> str | None:

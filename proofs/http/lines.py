@@ -100,6 +100,10 @@ async def _reply(reader: asyncio.StreamReader, *, is_head: bool) -> Reply:
     if is_head or reply.status in (100, 101, 204, 304) or _endless(reply):
         return reply
     if headers.get("transfer-encoding") != "chunked":
+        if "content-length" not in headers and headers.get("connection") == "close":
+            return reply._replace(body=await reader.read())
+        if "content-length" not in headers:
+            raise ValueError(f"its head says neither its length nor that it is chunked: {reply.status} {headers}")
         return reply._replace(body=await reader.readexactly(int(headers["content-length"])))
     parts = []
     while size := int(await reader.readuntil(b"\r\n"), 16):

@@ -79,9 +79,9 @@ class Wire:
         known = [frame["seq"] for frame in self.told if "seq" in frame]
         return int(known[-1] if known else self.resumes()[-1]["after"])
 
-    async def until(self, happened: Callable[["Wire"], bool]) -> None:
+    async def until(self, happened: Callable[["Wire"], bool], seconds: float = IN_PROCESS_SECONDS) -> None:
         """Waits until what came and went is as wanted."""
-        async with asyncio.timeout(IN_PROCESS_SECONDS):
+        async with asyncio.timeout(seconds):
             while not happened(self):
                 self._news.clear()
                 await self._news.wait()

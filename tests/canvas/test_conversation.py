@@ -80,9 +80,12 @@ async def test_a_chat_read_from_history_is_the_same_document_as_the_one_built_li
     await desk.stage.write("Lead", "Somebody else asks, two")
     await expect(chat.list.get_by_role("listitem").last).to_contain_text("Somebody else asks, two")
     await expect(chat.list.get_by_role("table")).to_have_count(2)
+    coloured = chat.list.locator("code span[class]").first  # what colours code is loaded after the text is shown
+    await expect(coloured).to_be_visible()
     live = await chat.list.evaluate(HTML)
     await page.reload()
     await expect(chat.list.get_by_role("table")).to_have_count(2)
+    await expect(coloured).to_be_visible()
     assert await chat.list.evaluate(HTML) == live
 
 

