@@ -287,6 +287,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ),
     ("POST", "/delegations/{delegation_id}/status"): Rule({"workspace"}, "", VIEWER, "", {}, NOT_THERE),
     ("GET", "/workspaces/{id}/timeline"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("GET", "/workspaces/{id}/scope"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("GET", "/workspaces/{id}/conversations"): Rule(PEOPLE, "own", VIEWER, "path"),
     ("GET", "/workspaces/{id}/conversations/{peer_id}"): Rule(PEOPLE, "own", VIEWER, "path", None, NOT_THERE),
     ("GET", "/delegations/{delegation_id}"): Rule(EVERYBODY, "", VIEWER, "", None, NOT_THERE),

@@ -84,6 +84,7 @@ class Entrance(Protocol):
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
         """A workspace gives a task; returns when the call is over."""
 
@@ -117,8 +118,9 @@ class Http:
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
-        body: dict[str, Any] = {"target_id": target, "task": task, "wait": wait}
+        body: dict[str, Any] = {"target_id": target, "task": task, "wait": wait, "may": may}
         if deadline is not None:
             body["deadline_seconds"] = deadline
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -180,9 +182,10 @@ class MessageSend(Http):
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
         message: dict[str, Any] = {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": task}]}
-        message["metadata"] = {"delegation": True}
+        message["metadata"] = {"delegation": True, **({} if may is None else {"may": may})}
         if key is not None:
             message["messageId"] = key
         params: dict[str, Any] = {"message": message}
@@ -209,8 +212,10 @@ class SendMessage(Http):
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
-        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": task}], "metadata": {"delegation": True}}
+        metadata = {"delegation": True, **({} if may is None else {"may": may})}
+        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": task}], "metadata": metadata}
         params: dict[str, Any] = {"message": message}
         if deadline is not None:
             params["metadata"] = {"expires_in_seconds": float(deadline)}  # as clients made from the schema send it
@@ -285,12 +290,15 @@ class Tools:
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
         given: dict[str, Any] = {"workspace_id": target, "task": task}
         if can(self, "wait"):
             given["wait"] = wait
         if deadline is not None:
             given["deadline_seconds"] = deadline
+        if may is not None:
+            given["may"] = may
         meta = None if key is None else {"claudecode/toolUseId": key}
         return _of_tool(*await self.call(server, who, self._tool, given, meta))
 
@@ -363,11 +371,14 @@ class Shell:
         key: str | None = None,
         wait: int = 0,
         deadline: int | None = None,
+        may: dict[str, Any] | None = None,
     ) -> Begun:
         assert key is None, CANNOT["cli", "key"]
         words = ["delegate", target, task, *(["--wait", str(wait)] if wait else ["--async"])]
         if deadline is not None:
             words += ["--deadline", str(deadline)]
+        for each in (may or {}).get("tools", ()):
+            words += ["--tool", each]
         return _of_shell(await self.run(server, who, *words))
 
     async def status(self, server: Running, who: Seat, delegation_id: str) -> Seen:

@@ -18,6 +18,7 @@ from molecule_core.common.metrics import DelegationMeter
 from molecule_core.delegations.acceptance import AcceptanceTransitions
 from molecule_core.delegations.model import DELEGATION, Delegation, DelegationRequest, TimelineRow
 from molecule_core.delegations.rules import OUTCOMES
+from molecule_core.delegations.scopes import ScopeCache
 from molecule_core.delegations.subscribers import DelegationSubscriber
 from molecule_core.delegations.transitions import DelegationCloser
 from molecule_core.delegations.writer import DelegationWriter
@@ -81,7 +82,7 @@ class Stage:
         self.pushing = PushClaims(
             store, org, outcomes, owing, free, files=files, load_secrets=load_push_secrets, clock=clock, limits=limits
         )
-        closer = DelegationCloser(org, results, DelegationMeter(OUTCOMES), history=True)
+        closer = DelegationCloser(org, results, ScopeCache(), DelegationMeter(OUTCOMES), history=True)
         ends = AcceptanceTransitions(org, closer, ids=ids)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)

@@ -189,7 +189,7 @@ class TalkMachine(RuleBasedStateMachine):
     def fork(self, which: int) -> None:
         """Another thread goes on from it, and has nothing to do."""
         source = self.row(self.one(which))
-        work = self.hands.writer.fork(source, self.seat, ThreadSettings(), position=None, nickname="", key=None)
+        work = self.hands.writer.fork(source, self.seat, ThreadSettings(), by=ANN, position=None, nickname="", key=None)
         made = self.does(work)
         if not isinstance(made, type):  # (one that has no base instructions yet cannot be gone on from)
             self.model.all.append(Talk(made.thread_id, None, "root", "wake"))

@@ -31,6 +31,7 @@ RELEASED = {
     17: _FOLDER / "schema_17.sql",
     18: _FOLDER / "schema_18.sql",
     19: _FOLDER / "schema_19.sql",
+    20: _FOLDER / "schema_20.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -35,6 +35,7 @@ BASE = ("store", "wire", "common")
 # What the REST routes and protocols may import of the nouns: not their transitions, workers, caches and retention.
 PUBLIC_MODULES = (
     "nouns.{model,rules,reader,writer,errors}",
+    "delegations.scopes",
     "access.{oauth_grants,oauth_rules}",
     "messages.{chains.model,delivery_state,files,replies,template_outcomes}",
     "messages.{cancellation,task_reader}",

@@ -51,6 +51,7 @@ TABLES: dict[str, str] = {
     "delegation_keys": "delegations",
     "delegation_progress": "delegations",
     "delegation_history": "delegations",
+    "delegation_scopes": "delegations",
     "approvals": "approvals",
     "approval_holders": "approvals",
     "approval_keys": "approvals",

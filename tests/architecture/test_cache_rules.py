@@ -7,6 +7,7 @@ import pytest
 from molecule_core.access.reader import AccessReader
 from molecule_core.approvals.policies import PolicyCache
 from molecule_core.budgets.cache import BudgetCache
+from molecule_core.delegations.scopes import ScopeCache
 from molecule_core.instructions.reader import TemplateCacheSync
 from molecule_core.org.reader import OrgRegistrySync
 from molecule_core.store.queries import load_queries
@@ -14,9 +15,8 @@ from tests.architecture.guards.cache_rules import find_missing_cache_rules
 from tests.architecture.repository import SOURCES, write_tree
 from tests.requirements import requirement
 
-KINDS = frozenset(
-    (*OrgRegistrySync.KINDS, *AccessReader.KINDS, *TemplateCacheSync.KINDS, *PolicyCache.KINDS, *BudgetCache.KINDS)
-)
+CACHES = (OrgRegistrySync, AccessReader, TemplateCacheSync, PolicyCache, BudgetCache, ScopeCache)
+KINDS = frozenset(kind for cache in CACHES for kind in cache.KINDS)
 QUERIES = "src/molecule_core/access/queries.sql"
 
 

@@ -33,6 +33,7 @@ def test_the_tables_of_delegations_belong_to_their_package() -> None:
         "delegation_usage",
         "delegation_acceptance",
         "delegation_evidence",
+        "delegation_scopes",
     }
     assert {TABLES[name] for name in tables} == {"delegations"}
     assert find_foreign_tables(SOURCES) == []

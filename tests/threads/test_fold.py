@@ -157,7 +157,7 @@ class ThreadMachine(RuleBasedStateMachine):
         """Another thread goes on from it: from its end, or from earlier."""
         thread = self.one(which)
         position = None if part is None else max(1, int(thread.last_ordinal * part))
-        work = self.hands.writer.fork(thread, self.seat, setup, position=position, nickname="", key=None)
+        work = self.hands.writer.fork(thread, self.seat, setup, by=ANN, position=position, nickname="", key=None)
         self.knows(self.tries(work, thread))
 
     # -- engines -------------------------------------------------------------------------------------------------------

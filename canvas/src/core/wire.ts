@@ -587,9 +587,34 @@ export interface AcceptanceReport {
 }
 
 /**
+ * What a delegation may do at most. A missing member restricts nothing. `tools`: names of tools, of the server
+ * and of the agent itself; `*` at the end of a name is any text. `peers`: ids of the workspaces that it may
+ * write or delegate to, beside its delegator. `depth`: the levels of delegations below it; 0: it may not
+ * delegate. `approvals`: whether it may request approvals.
+ */
+export interface DelegationScope {
+  tools?: string[];
+  peers?: string[];
+  depth?: number;
+  approvals?: boolean;
+}
+
+/**
+ * What a workspace may do for the delegations that it works on. `delegations`: those whose scopes apply; `may`:
+ * the intersection of their scopes, missing if nothing restricts it. `allowed`: whether the tool of the request
+ * may be used; `reason`: why not.
+ */
+export interface ScopeResponse {
+  delegations?: string[];
+  may?: DelegationScope;
+  allowed?: boolean;
+  reason?: string;
+}
+
+/**
  * A workspace delegated a task to another one. `seq`: of the row in the source's log; `task_preview`: at most
  * 100 bytes. `parent_id`: the delegation that this one is part of; `root_id`: the top of its tree; `retry_of`:
- * the delegation that this one retries.
+ * the delegation that this one retries; `may`: what it may do at most, if that is restricted.
  */
 export interface DelegationSentPayload {
   delegation_id: string;
@@ -601,6 +626,7 @@ export interface DelegationSentPayload {
   deadline_at: string;
   parent_id?: string;
   retry_of?: string;
+  may?: DelegationScope;
 }
 
 /**
@@ -648,8 +674,9 @@ export interface DelegationFailedPayload {
 }
 
 /**
- * A delegation was rejected by a limit before it began. `limit`: cycle, depth, children, root, open or org_open;
- * `use` of `most`: the current usage; `remedy`: what to do instead.
+ * A delegation was rejected by a limit before it began. `limit`: cycle, depth, children, root, open, org_open,
+ * or may (outside the scope of its parent; `use` and `most` are 0 then); `use` of `most`: the current usage;
+ * `remedy`: what to do instead.
  */
 export interface DelegationRefusedPayload {
   target_id: string;
@@ -675,7 +702,7 @@ export interface DelegationProgress {
  * status; `state`: always the current status. `settled`: it has ended, and `result` is the answer. `delivered`:
  * the result is `here`, was delivered `before` and is repeated here, or is a message in the `inbox`. `warning`:
  * why it is unlikely to begin soon. `verified`: it is completed, and the answer passed the checks of the
- * delegator.
+ * delegator. `may`: of a new one, what it may do at most, if that is restricted.
  */
 export interface DelegateResponse {
   delegation_id: string;
@@ -694,6 +721,7 @@ export interface DelegateResponse {
   warning?: string;
   message?: string;
   verified?: boolean;
+  may?: DelegationScope;
 }
 
 /** The receipt of a delegation that was made over another channel and is only recorded. `status` is `recorded`. */
@@ -823,7 +851,8 @@ export interface DelegationTreeNode {
 /**
  * A delegation in full. `task` and `result` are complete; `timeline` holds the newest entries and `earlier`
  * counts the ones before; `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms;
- * `acceptance`: the checks of the answer and what they found.
+ * `acceptance`: the checks of the answer and what they found. `may`: what it may do at most; null: nothing
+ * restricts it.
  */
 export interface DelegationDetail {
   delegation: DelegationItem;
@@ -834,6 +863,7 @@ export interface DelegationDetail {
   tree: DelegationTreeNode;
   a2a_state: string;
   acceptance: AcceptanceReport | null;
+  may: DelegationScope | null;
 }
 
 /** Delegations of an organisation, newest first, with the number of all `open` and all `stuck` ones. */

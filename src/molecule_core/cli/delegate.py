@@ -42,6 +42,10 @@ def _tool_spec(name: str) -> ToolSpec:
     help="File with the checks that the result must pass: a JSON list. - reads standard input.",
 )
 @click.option("--rounds", type=click.IntRange(0), help="How many results that fail go back to the peer.")
+@click.option("--tool", "tools", multiple=True, help="Name of a tool that the task may use; no others. Repeatable.")
+@click.option("--peer", "peers", multiple=True, help="Id of a workspace that it may message; no others. Repeatable.")
+@click.option("--depth", type=click.IntRange(0), help="Levels of delegations below the task; 0: none.")
+@click.option("--no-approvals", is_flag=True, help="The task may request no approvals.")
 @click.option("--approval", "approval_id", help="Id of the approved request, if an approval rule requires one.")
 @WORKSPACE_OPTION
 def delegate(  # noqa: PLR0913, PLR0917 (each is an option)
@@ -54,6 +58,7 @@ def delegate(  # noqa: PLR0913, PLR0917 (each is an option)
     rounds: int | None,
     approval_id: str | None,
     workspace: str | None,
+    **limits: Any,
 ) -> None:
     """Delegate a task to a peer and wait for its result. (Tools: delegate_task and delegate_task_async.)
 
@@ -76,6 +81,8 @@ def delegate(  # noqa: PLR0913, PLR0917 (each is an option)
         arguments["accept"] = _read_checks(accept)
     if rounds is not None:
         arguments["rounds"] = rounds
+    if may := _scope_of(**limits):
+        arguments["may"] = may
     if approval_id is not None:
         arguments["approval_id"] = approval_id
     if not asynchronous:
@@ -94,6 +101,16 @@ def _read_checks(source: TextIO) -> Any:
         return json.load(source)
     except (ValueError, RecursionError):
         raise CommandFailed(reason="the file of --accept is not valid JSON. Write a list of checks.") from None
+
+
+def _scope_of(
+    *, tools: tuple[str, ...], peers: tuple[str, ...], depth: int | None, no_approvals: bool
+) -> dict[str, Any]:
+    """Return what the options let the task do; empty if they restrict nothing."""
+    found: dict[str, Any] = {"tools": list(tools) or None, "peers": list(peers) or None, "depth": depth}
+    if no_approvals:
+        found["approvals"] = False
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _find_peer_id(target: str, workspace: str | None) -> str:

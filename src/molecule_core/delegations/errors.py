@@ -21,6 +21,12 @@ class DelegationCycle(LimitDetails, MoleculeError):
     advice = "{remedy}"
 
 
+class ScopeExceeded(MoleculeError):
+    """{what} is outside what this work may do."""
+
+    advice = "{remedy}"
+
+
 class DelegationNotEnded(MoleculeError):
     """this delegation cannot be started again: it is {status}."""
 

@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.model import Sender
 from molecule_core.wire.schemas.acceptance import AcceptanceCheck
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 L = TypeVar("L")
@@ -204,6 +205,9 @@ class Ancestor(NamedTuple):
     task_hash: str
     depth: int
     open: int
+    deadline_at: int = 0
+    may: str | None = None
+    """Its scope as JSON, only of the first."""
 
 
 class GuardRejection(Struct, frozen=True):
@@ -236,7 +240,7 @@ class DelegationRequest(Struct, frozen=True, kw_only=True):
     the caller waits and claims the result itself. `cause_id`: the message that the caller is working on. `retry_of`:
     the ended delegation that is retried; `task_hash`: its hash, because the stored parts describe files in more detail
     than the first request did. `checks`: what the answer must pass; `rounds`: how many answers that fail are returned
-    to the target."""
+    to the target. `may`: what the delegation may do at most; None: as much as its parent."""
 
     source_id: str
     target_id: str
@@ -254,6 +258,7 @@ class DelegationRequest(Struct, frozen=True, kw_only=True):
     task_hash: str | None = None
     checks: tuple[AcceptanceCheck, ...] = ()
     rounds: int = 0
+    may: DelegationScope | None = None
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
@@ -314,11 +319,12 @@ class BeginResult(Struct, frozen=True):
     """The delegation that a request led to.
 
     `is_duplicate`: it existed already. `held_until`: until when the caller claims the result itself, in microseconds
-    (0: it does not wait)."""
+    (0: it does not wait). `may`: what a new one may do at most; None: anything."""
 
     row: Delegation
     is_duplicate: bool = False
     held_until: int = 0
+    may: DelegationScope | None = None
 
 
 def delegation_wake_key(org_id: str, delegation_id: str) -> str:

@@ -49,15 +49,46 @@ SELECT parent_id FROM delegations WHERE result_id = :result_id AND source_id = :
 SELECT request_body FROM activities WHERE workspace_id = :source_id AND seq = :seq;
 
 -- name: delegation_lineage
--- a delegation and its ancestors, up to the root
+-- a delegation with its scope, and its ancestors, up to the root
 WITH RECURSIVE way AS (
-    SELECT d.id, d.parent_id, d.root_id, d.source_id, d.target_id, d.task_hash, d.depth, d.open
+    SELECT d.id, d.parent_id, d.root_id, d.source_id, d.target_id, d.task_hash, d.depth, d.open, d.deadline_at
     FROM delegations d WHERE d.org_id = :org_id AND d.id = :id
     UNION ALL
-    SELECT u.id, u.parent_id, u.root_id, u.source_id, u.target_id, u.task_hash, u.depth, u.open
+    SELECT u.id, u.parent_id, u.root_id, u.source_id, u.target_id, u.task_hash, u.depth, u.open, u.deadline_at
     FROM way w JOIN delegations u ON u.org_id = :org_id AND u.id = w.parent_id AND u.depth < w.depth
 )
-SELECT id, parent_id, root_id, source_id, target_id, task_hash, depth, open FROM way ORDER BY depth DESC;
+SELECT id, parent_id, root_id, source_id, target_id, task_hash, depth, open, deadline_at, CASE WHEN id = :id THEN (
+    SELECT s.may FROM delegation_scopes s WHERE s.org_id = :org_id AND s.delegation_id = :id
+) END AS may FROM way ORDER BY depth DESC;
+
+-- name: insert_delegation_scope
+-- store what a delegation may do
+-- mirrored: delegation_scope by workspace_id
+INSERT INTO delegation_scopes (org_id, delegation_id, workspace_id, open, may)
+VALUES (:org_id, :delegation_id, :workspace_id, 1, :may);
+
+-- name: end_delegation_scope
+-- mark the scope of a delegation as ended
+-- mirrored: delegation_scope by workspace_id
+UPDATE delegation_scopes SET open = 0
+WHERE org_id = :org_id AND delegation_id = :delegation_id AND workspace_id = :workspace_id;
+
+-- name: delegation_scope
+-- what a delegation may do
+SELECT may FROM delegation_scopes WHERE org_id = :org_id AND delegation_id = :delegation_id;
+
+-- name: open_scopes_of
+-- the scopes of the open delegations to a workspace
+SELECT delegation_id, may FROM delegation_scopes WHERE workspace_id = :workspace_id AND open = 1;
+
+-- name: all_open_scopes
+-- the scopes of all open delegations
+SELECT workspace_id, delegation_id, may FROM delegation_scopes WHERE open = 1;
+
+-- name: forget_delegation_scope
+-- delete the scope of a delegation
+-- mirrored: nothing, an ended delegation is in no cache
+DELETE FROM delegation_scopes WHERE org_id = :org_id AND delegation_id = :id;
 
 -- name: delegation_children
 -- the number of open delegations directly below one

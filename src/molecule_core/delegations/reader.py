@@ -24,6 +24,7 @@ from molecule_core.delegations.model import (
     page_size_of,
     take_until_bytes,
 )
+from molecule_core.delegations.scopes import ScopeReader
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import ReadQuery, Store
@@ -70,8 +71,18 @@ class DelegationReader:
     of those; rows of other lists have only their beginnings too."""
 
     def __init__(
-        self, store: Store, org: OrgReader, messages: MessageReader, wakeups: Notifier, *, clock: Clock, limits: Limits
+        self,
+        store: Store,
+        org: OrgReader,
+        messages: MessageReader,
+        wakeups: Notifier,
+        scopes: ScopeReader,
+        *,
+        clock: Clock,
+        limits: Limits,
     ) -> None:
+        self.scopes = scopes
+        """Reads what delegations may do."""
         self._store = store
         self._org = org
         self._messages = messages

@@ -24,6 +24,7 @@ _DELETE_STATEMENTS = (
     "forget_progress",
     "forget_acceptance",
     "forget_evidence",
+    "forget_delegation_scope",
 )
 
 

@@ -17,6 +17,7 @@ from molecule_core.delegations.model import (
     DelegationTrigger,
     delegation_wake_key,
 )
+from molecule_core.delegations.scopes import ScopeCache
 from molecule_core.messages.delegation_messages import DelegationMessages, ResultContent
 from molecule_core.messages.events import AnswerContent
 from molecule_core.org.model import Workspace
@@ -33,6 +34,7 @@ from molecule_core.store.database import (
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
 from molecule_core.wire.schemas.acceptance import CheckEvidence
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from molecule_core.wire.schemas.delegations import (
     DelegationCompletePayload,
     DelegationFailedPayload,
@@ -84,8 +86,17 @@ class DelegationCloser:
 
     `history`: whether each end also writes an analytics row, which nothing else reads."""
 
-    def __init__(self, org: OrgReader, results: DelegationMessages, meter: DelegationMeter, *, history: bool) -> None:
+    def __init__(
+        self,
+        org: OrgReader,
+        results: DelegationMessages,
+        scopes: ScopeCache,
+        meter: DelegationMeter,
+        *,
+        history: bool,
+    ) -> None:
         self._org = org
+        self.scopes = scopes
         self.results = results
         self._meter = meter
         self._history = history
@@ -213,7 +224,7 @@ class DelegationCloser:
             writes.append(("keep_delegation_history", row))
         notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id), *((TIMERS_KEY,) if failed else ()))
         after_commit = partial(self._meter.count_end, *rules.outcome_labels(row))
-        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit)
+        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit) + self.scopes.end(row)
         return closed if inserted is None else closed + inserted
 
 
@@ -249,7 +260,7 @@ def timeline_write(
     return "append_timeline_entry", {"org_id": row.org_id, "delegation_id": row.id, **state, **entry}
 
 
-def sent_event(row: Delegation, now: int) -> JournalEvent:
+def sent_event(row: Delegation, now: int, scope: DelegationScope | None = None) -> JournalEvent:
     """Return the first event of a delegation."""
     payload = DelegationSentPayload(
         delegation_id=row.id,
@@ -261,6 +272,7 @@ def sent_event(row: Delegation, now: int) -> JournalEvent:
         deadline_at=to_rfc3339(row.deadline_at),
         parent_id=row.parent_id,
         retry_of=row.retry_of,
+        may=scope,
     )
     return _make_event(rules.SENT, row, payload, now)
 

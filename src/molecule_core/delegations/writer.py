@@ -1,4 +1,6 @@
-"""Writes delegations: begin, cancel, retry, record, report, claim the result. Each method is one command."""
+"""Writes delegations: begin, cancel, retry, record, report, claim the result. Each method is one command.
+
+What begins a delegation is decided in `starter`."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -9,61 +11,37 @@ import msgspec
 from msgspec.structs import replace
 
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
-from molecule_core.common.errors import CommunicationDenied, InvalidMessage, MessageIdReused, NotFound
+from molecule_core.common.errors import InvalidMessage, NotFound
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.acceptance import AcceptanceTransitions
-from molecule_core.delegations.acceptance_rules import AcceptanceTerms, describe_terms
-from molecule_core.delegations.errors import (
-    DelegationCycle,
-    DelegationLimit,
-    DelegationNotEnded,
-    NotTheAssignee,
-    SelfDelegation,
-)
+from molecule_core.delegations.errors import DelegationNotEnded, NotTheAssignee
 from molecule_core.delegations.model import (
-    BEGIN_ENTRY,
     DELEGATION,
     Acceptance,
-    Ancestor,
     BeginResult,
     ClaimedResult,
     Delegation,
     DelegationRequest,
     DelegationTrigger,
-    GuardRejection,
     ProgressReport,
     delegation_wake_key,
     progress_wake_key,
 )
-from molecule_core.delegations.transitions import (
-    active_workspace,
-    apply_trigger,
-    count_open,
-    load_delegations,
-    sent_event,
-    timeline_write,
-)
+from molecule_core.delegations.scopes import parse_scope
+from molecule_core.delegations.starter import DelegationStarter
+from molecule_core.delegations.transitions import active_workspace, apply_trigger, load_delegations
 from molecule_core.messages.chat_view import message_parts
-from molecule_core.messages.delegation_messages import DelegationMessages
-from molecule_core.messages.inbox.acks import load_inbox
-from molecule_core.messages.model import MessageDraft, Sender
-from molecule_core.messages.obligations.model import AnswerTarget, obligation_key
+from molecule_core.messages.model import Sender
+from molecule_core.messages.obligations.model import obligation_key
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.rules import are_related
 from molecule_core.store.database import (
     Command,
     CommandSteps,
-    CurrentNumber,
-    JournalEvent,
-    NextNumber,
     ReadQuery,
-    RequestBatch,
-    Row,
     Statement,
     StepRequest,
     Store,
@@ -73,8 +51,7 @@ from molecule_core.store.database import (
 )
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
-from molecule_core.wire.schemas.activity import Intent, MessageKind
-from molecule_core.wire.schemas.delegations import DelegationRefusedPayload, DelegationStatus
+from molecule_core.wire.schemas.delegations import DelegationStatus
 
 VIA_UPDATE = "update"
 """The `via` of a delegation whose end was reported by one of its sides without an answer to the message."""
@@ -104,7 +81,9 @@ class DelegationWriter:
         self._results = closer.results
         self._clock = clock
         self._limits = limits
-        self._starter = DelegationStarter(org, messages, closer.results, clock=clock, ids=ids, limits=limits)
+        self._starter = DelegationStarter(
+            org, messages, closer.results, closer.scopes, clock=clock, ids=ids, limits=limits
+        )
 
     def begin(self, request: DelegationRequest) -> "asyncio.Future[BeginResult]":
         """Delegate a task to another workspace. The future resolves once the delegation is durable.
@@ -150,6 +129,7 @@ class DelegationWriter:
             raise DelegationNotEnded(status=row.status.value)
         seconds = (row.deadline_at - row.created_at) // SECOND
         terms = await self._load_terms(row)
+        scope = await self._store.rows("delegation_scope", {"org_id": row.org_id, "delegation_id": row.id})
         return await self.begin(
             DelegationRequest(
                 source_id=row.source_id,
@@ -164,6 +144,7 @@ class DelegationWriter:
                 task_hash=row.task_hash,
                 checks=() if terms is None else terms.checks,
                 rounds=0 if terms is None else terms.rounds,
+                may=parse_scope(scope[0][0]) if scope else None,
             )
         )
 
@@ -364,290 +345,6 @@ class DelegationWriter:
         return await self._store.run(Command(row.org_id, (*command_keys(row), *extra_keys), command_steps))
 
 
-class DelegationStarter:
-    """Decisions that begin delegations."""
-
-    def __init__(
-        self,
-        org: OrgReader,
-        messages: MessageWriter,
-        results: DelegationMessages,
-        *,
-        clock: Clock,
-        ids: IdGenerator,
-        limits: Limits,
-    ) -> None:
-        self._org = org
-        self._messages = messages
-        self._results = results
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits
-
-    def build_draft(self, request: DelegationRequest) -> MessageDraft:
-        """Build the message to the target. Its id is that of the delegation."""
-        delegation_id, parts = self._ids.new(), request.parts
-        metadata = {**request.metadata, "delegation_id": delegation_id}
-        if request.checks:
-            terms = AcceptanceTerms(request.checks, request.rounds)
-            metadata["accept"], metadata["rounds"] = msgspec.to_builtins(terms.checks), terms.rounds
-            parts = [*parts, {"kind": "text", "text": describe_terms(terms)}]
-        return MessageDraft(
-            sender=request.sender,
-            params={"metadata": {}},
-            message={"kind": "message", "role": "user", "parts": parts, "metadata": metadata},
-            rpc_id=None,
-            text=request.task,
-            intent=Intent.REQUEST,
-            dedupe_key=None,
-            context_id=request.context_id,
-            trace_parent=request.trace_parent,
-            kind=MessageKind.DELEGATION,
-            activity_id=delegation_id,
-        )
-
-    def decide_begin(self, request: DelegationRequest, draft: MessageDraft) -> CommandSteps[BeginResult]:
-        """Decide to delegate, or return the delegation with the same key, or an open one with the same task.
-
-        Raises NotFound, WorkspaceRemoved, SelfDelegation, CommunicationDenied, MessageIdReused, and what sending a
-        message raises. DelegationLimit and DelegationCycle also emit an event."""
-        source, target = self._check_workspaces(request.source_id, request.target_id)
-        now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts, request.checks)
-        duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
-        key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
-        keyed, duplicates = yield RequestBatch(
-            [ReadQuery("delegation_by_key", key_query), ReadQuery("open_delegation_of_task", duplicate_query)]
-        )
-        key_content = f"{target.id} {task_hash}"  # distinguishes a repetition under a key from another request
-        # control: delegation-key
-        known = self._find_by_key(request, keyed, key_content, now) or (
-            Delegation.from_row(duplicates[0]) if duplicates else None
-        )
-        if known is not None:
-            return WriteSet(BeginResult(known, is_duplicate=True))
-        lineage, children = yield from self._load_lineage(source, request)
-        # control: tree-size
-        root_id, max_count = (
-            lineage[0].root_id if lineage else draft.activity_id or "",
-            self._limits.delegations_per_root,
-        )
-        if lineage:
-            rejection = rules.check_limits(lineage, target.id, task_hash, children, self._limits)
-            if rejection is None and (yield CurrentNumber("last_in_root", root_id)) >= max_count:
-                rejection = rules.tree_limit_rejection(max_count, self._limits)
-            if rejection is not None:
-                return self._reject(source, request, rejection, lineage)
-        rejection = yield from self._open_rejection(source)
-        if rejection is not None:
-            return self._reject(source, request, rejection, lineage)
-        triggers = yield from self._initial_triggers(target)
-        inserted = yield from self._messages.insert_message(target, draft, AnswerTarget(request.cause_id))
-        if inserted.error is not None:  # the message froze its chain
-            frozen: WriteSet[Any] = inserted
-            return frozen
-        message = inserted.result
-        # After all checks: a rejected delegation must not use up a number.
-        root_no = (yield NextNumber("last_in_root", root_id, max_count)) if lineage else 1
-        if root_no is None:
-            # Commands of the same group took the last number after this one checked. Numbers were taken, so the store
-            # decides this command again on its own, and the check above rejects it.
-            raise DelegationLimit(**msgspec.structs.asdict(rules.tree_limit_rejection(max_count, self._limits)))
-        caller = yield from self._results.insert_caller_row(
-            source, message.id, target.id, request.task, request.sender.key
-        )
-        row = Delegation(
-            org_id=source.org_id,
-            id=message.id,
-            source_id=source.id,
-            target_id=target.id,
-            task=request.task,
-            task_hash=task_hash,
-            seq=caller.result.seq,
-            activity_id=caller.result.id,
-            message_seq=message.seq,
-            parent_id=lineage[0].id if lineage else None,
-            root_id=root_id,
-            root_no=root_no,
-            depth=lineage[0].depth + 1 if lineage else 1,
-            hop=message.hop,
-            chain_id=message.root_id or message.id,
-            cause_id=message.cause_id,
-            context_id=message.context_id,
-            begun_by=request.sender.key,
-            retry_of=request.retry_of,
-            created_at=now,
-            updated_at=now,
-            life_at=now,
-            deadline_at=rules.deadline_of(request.deadline_seconds, now, self._limits),
-            wait_until=now + request.wait_seconds * SECOND if request.wait_seconds else 0,
-            checks=len(request.checks),
-        )
-        messages = caller + inserted
-        timeline_writes = [timeline_write(row, BEGIN_ENTRY, now)]
-        events = [sent_event(row, now), *messages.events]
-        for trigger in triggers:
-            moved = apply_trigger(row, trigger, now)
-            row = moved.result
-            timeline_writes += moved.writes
-            events += moved.events
-        writes: list[Statement] = [("insert_delegation", row), *count_open(row, 1), *timeline_writes]
-        if request.key is not None:
-            key = {"source_id": source.id, "key": request.key, "delegation_id": row.id, "created_at": now}
-            writes.append(("keep_delegation_key", {**key, "content_hash": key_content}))
-        if request.checks:
-            writes.append(("insert_acceptance", _acceptance_of(row, request).to_row()))
-        writes += messages.writes
-        due = rules.next_check_at(row, now, self._limits)
-        writes.append(set_timer(DELEGATION, row.key, due))  # control: delegation-timer
-        begun = BeginResult(row, held_until=row.wait_until)
-        return WriteSet(begun, writes, events, (*messages.notify, TIMERS_KEY))
-
-    def decide_record(
-        self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender
-    ) -> CommandSteps[BeginResult]:
-        """Decide to record a delegation that was sent by other means. Its id is the caller's; it is a tree of its own.
-
-        Raises as `begin` does for the workspaces, and MessageIdReused."""
-        source, target = self._check_workspaces(source_id, target_id)
-        now, parts = self._clock.now(), [{"kind": "text", "text": task}]
-        task_hash = rules.task_hash(parts)
-        for known in (yield from load_delegations(source.org_id, [delegation_id])):
-            if (known.source_id, known.target_id, known.task_hash) != (source.id, target.id, task_hash):
-                raise MessageIdReused(message_id=delegation_id)
-            return WriteSet(BeginResult(known, is_duplicate=True))
-        if (rejection := (yield from self._open_rejection(source))) is not None:
-            raise DelegationLimit(**msgspec.structs.asdict(rejection))
-        caller = yield from self._results.insert_caller_row(source, delegation_id, target.id, task, by.key)
-        row = Delegation(
-            org_id=source.org_id,
-            id=delegation_id,
-            source_id=source.id,
-            target_id=target.id,
-            task=task,
-            task_hash=task_hash,
-            seq=caller.result.seq,
-            activity_id=caller.result.id,
-            root_id=delegation_id,
-            recorded=1,
-            begun_by=by.key,
-            created_at=now,
-            updated_at=now,
-            life_at=now,
-            deadline_at=rules.deadline_of(None, now, self._limits),
-        )
-        writes: list[Statement] = [
-            ("insert_delegation", row),
-            *count_open(row, 1),
-            timeline_write(row, BEGIN_ENTRY, now),
-            set_timer(DELEGATION, row.key, row.deadline_at),
-        ]
-        return WriteSet(BeginResult(row), writes, [sent_event(row, now)], (TIMERS_KEY,)) + caller
-
-    def _open_rejection(self, source: Workspace) -> Generator[StepRequest, Any, GuardRejection | None]:
-        """Return the limit of open delegations that a workspace or its organisation has reached, or None."""
-        rows = yield ReadQuery("delegation_usage", {"org_id": source.org_id, "workspace_id": source.id})
-        return rules.open_rejection({row[0]: row[1] for row in rows}, source.id, self._limits)
-
-    def _check_workspaces(self, source_id: str, target_id: str) -> tuple[Workspace, Workspace]:
-        source, target = self._org.active_workspace(source_id), self._org.workspace(target_id)
-        # A removed workspace is reported as removed only to those that could see it.
-        if target is None or (target.removed and not are_related(self._org, source, target)):
-            raise NotFound(what="workspace")
-        if source.org_id != target.org_id:
-            raise NotFound(what="workspace")
-        target = self._org.active_workspace(target_id)
-        if source.id == target.id:
-            raise SelfDelegation
-        if not are_related(self._org, source, target):
-            raise CommunicationDenied
-        return source, target
-
-    def _find_by_key(
-        self, request: DelegationRequest, keyed: list[Row], key_content: str, now: int
-    ) -> Delegation | None:
-        """Return the delegation that began under the key, if the key is still valid. A failed one has freed its key."""
-        if request.key is None or not keyed:
-            return None
-        content_hash, created_at, *row = keyed[0]
-        if not rules.is_key_valid(created_at, now, self._limits):
-            return None
-        if content_hash != key_content:
-            raise MessageIdReused(message_id=request.key)
-        return Delegation.from_row(row)
-
-    def _load_lineage(
-        self, source: Workspace, request: DelegationRequest
-    ) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
-        """Return the delegations that the caller works for, its own first, and how many are open below that.
-
-        `cause_id` counts only if that message is in the caller's inbox. A retry has the parent of the ended one, if
-        still open."""
-        if request.retry_of is not None:
-            return (yield from self._load_retry_lineage(source.org_id, request.retry_of))
-        cause = yield from self._messages.chains.find_cause(source.id, request.cause_id)
-        if cause is None:
-            return [], 0
-        own = {"org_id": source.org_id}
-        delegations, parents = yield RequestBatch(
-            [
-                ReadQuery("delegation", {**own, "id": cause.id}),
-                ReadQuery("delegation_of_result", {"result_id": cause.id, "source_id": source.id}),
-            ]
-        )
-        parent_id = parents[0][0] if parents else None
-        if delegations and Delegation.from_row(delegations[0]).target_id == source.id:
-            parent_id = cause.id
-        if parent_id is None:
-            return [], 0
-        return (yield from _read_lineage(source.org_id, parent_id))
-
-    def _load_retry_lineage(
-        self, org_id: str, retry_of: str
-    ) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
-        for row in (yield from load_delegations(org_id, [retry_of])):
-            if row.parent_id is not None:
-                lineage, children = yield from _read_lineage(org_id, row.parent_id)
-                if lineage and lineage[0].open:
-                    return lineage, children
-        return [], 0
-
-    def _initial_triggers(self, target: Workspace) -> Generator[StepRequest, Any, tuple[DelegationTrigger, ...]]:
-        """Return the triggers that apply when the delegation begins."""
-        if not target.uses_push:
-            return (DelegationTrigger.STORED,)
-        inbox = yield from load_inbox(target.id)
-        ahead = (yield CurrentNumber("last_inbound", target.id)) - inbox.acked_no - inbox.acked_above
-        active = self._org.last_heartbeat(target.id).active_tasks
-        is_parked = rules.must_park(
-            target.status,
-            is_limited=target.is_limited(self._clock.now()),
-            active=active,
-            capacity=target.max_concurrent_tasks,
-            ahead=ahead,
-        )
-        return (DelegationTrigger.PARKED,) if is_parked else ()
-
-    def _reject(
-        self, source: Workspace, request: DelegationRequest, rejection: GuardRejection, lineage: list[Ancestor]
-    ) -> WriteSet[Any]:
-        """Reject the request and emit an event, so that people see it."""
-        payload = DelegationRefusedPayload(
-            target_id=request.target_id,
-            task_preview=rules.truncate_utf8(request.task, rules.TASK_PREVIEW),
-            limit=rejection.limit,
-            use=rejection.use,
-            most=rejection.most,
-            remedy=rejection.remedy,
-            parent_id=lineage[0].id if lineage else None,
-        )
-        event = JournalEvent(
-            rules.REFUSED, source.id, "refusal", source.id, 0, msgspec.json.encode(payload), self._clock.now()
-        )
-        kind = DelegationCycle if rejection.limit == "cycle" else DelegationLimit
-        error = kind(**msgspec.structs.asdict(rejection))
-        return WriteSet(None, [], [event], (org_key(source.org_id),), error=error)  # control: refusal-event
-
-
 def command_keys(row: Delegation) -> tuple[tuple[str, ...], ...]:
     """Return the keys of a command on a delegation: those by which its target handles the message, and its own."""
     return ("inbox", row.target_id), obligation_key(row.target_id, row.source_id), (DELEGATION, row.key)
@@ -674,26 +371,5 @@ def _has_other_parts(row: Delegation) -> Generator[StepRequest, Any, bool]:
     return any(part.get("kind") != "text" for (body,) in rows if body is not None for part in message_parts(body))
 
 
-def _acceptance_of(row: Delegation, request: DelegationRequest) -> Acceptance:
-    return Acceptance(
-        org_id=row.org_id,
-        delegation_id=row.id,
-        checks=request.checks,
-        rounds=request.rounds,
-        message_id=row.id,
-        task_seq=row.message_seq or 0,
-    )
-
-
 def _set_wait_until(row: Delegation, until: int) -> Statement:
     return "wait_for_delegation", {"org_id": row.org_id, "id": row.id, "wait_until": until}
-
-
-def _read_lineage(org_id: str, parent_id: str) -> Generator[StepRequest, Any, tuple[list[Ancestor], int]]:
-    rows, child_counts = yield RequestBatch(
-        [
-            ReadQuery("delegation_lineage", {"org_id": org_id, "id": parent_id}),
-            ReadQuery("delegation_children", {"org_id": org_id, "parent_id": parent_id}),
-        ]
-    )
-    return [Ancestor(*row) for row in rows], child_counts[0][0]

@@ -197,7 +197,6 @@ class Server:
         runtime.cache_sync.register(self.access.reader, *AccessReader.KINDS)
         self.instructions = build_instructions(runtime, org)
         self.budgets = build_budgets(runtime, org)
-        runtime.cache_sync.register(self.budgets.cache, *self.budgets.cache.KINDS)
         self.messages = build_messages(runtime, org, self.instructions, self.budgets.leases)
         self.a2a_agents = build_a2a_agents(runtime, org, self.org_writer, self._fetcher)
         self.delivery = build_delivery(runtime, org, self.messages, self._fetcher, self.a2a_agents, self.budgets.leases)
@@ -212,7 +211,8 @@ class Server:
             ids=runtime.ids,
             limits=settings.limits,
         )
-        runtime.cache_sync.register(self.approvals.policy_cache, *self.approvals.policy_cache.KINDS)
+        for cache in (self.budgets.cache, self.delegations.scope_cache, self.approvals.policy_cache):
+            runtime.cache_sync.register(cache, *cache.KINDS)
         self.usage = build_usage(self.store, clock=runtime.clock, limits=settings.limits)
         self.threads = build_threads(
             self.store,
@@ -628,8 +628,8 @@ class Server:
             await self.runtime.open_bus()
         await load_registry(self.store, self.registry)
         await self.instructions.load()
-        await self.approvals.policy_cache.open(self.store)
-        await self.budgets.cache.open(self.store)
+        for cache in (self.approvals.policy_cache, self.budgets.cache, self.delegations.scope_cache):
+            await cache.open(self.store)
         if self.store.is_shared and not self.settings.files_dir:
             _log.warning(
                 "uploaded files are kept in %s, where other processes of the database do not find them; set "

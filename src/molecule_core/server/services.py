@@ -35,6 +35,7 @@ from molecule_core.delegations.acceptance_worker import AcceptanceWorker
 from molecule_core.delegations.json_schema import ProcessSchemaValidator
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import OUTCOMES
+from molecule_core.delegations.scopes import ScopeCache, ScopeReader
 from molecule_core.delegations.subscribers import DelegationSubscriber
 from molecule_core.delegations.transitions import DelegationCloser
 from molecule_core.delegations.writer import DelegationWriter
@@ -287,6 +288,7 @@ class DelegationServices(Struct, frozen=True, eq=False):
     reader: DelegationReader
     subscriber: DelegationSubscriber
     acceptance_worker: AcceptanceWorker
+    scope_cache: ScopeCache
     meter: DelegationMeter
 
 
@@ -294,7 +296,10 @@ def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: Message
     """Build the services of delegations."""
     settings, store, clock, limits = runtime.settings, runtime.store, runtime.clock, runtime.settings.limits
     meter = DelegationMeter(OUTCOMES)
-    closer = DelegationCloser(org, messages.delegation_messages, meter, history=settings.delegation_ledger_write)
+    scopes = ScopeCache()
+    closer = DelegationCloser(
+        org, messages.delegation_messages, scopes, meter, history=settings.delegation_ledger_write
+    )
     acceptance = AcceptanceTransitions(org, closer, ids=runtime.ids)
     return DelegationServices(
         DelegationWriter(
@@ -307,9 +312,18 @@ def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: Message
             ids=runtime.ids,
             limits=limits,
         ),
-        DelegationReader(store, org, messages.reader, runtime.wakeups, clock=clock, limits=limits),
+        DelegationReader(
+            store,
+            org,
+            messages.reader,
+            runtime.wakeups,
+            ScopeReader(store, scopes, clock=clock),
+            clock=clock,
+            limits=limits,
+        ),
         DelegationSubscriber(org, acceptance, limits),
         AcceptanceWorker(store, messages.file_writer, acceptance, ProcessSchemaValidator(), clock=clock, limits=limits),
+        scopes,
         meter,
     )
 

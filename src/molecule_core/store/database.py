@@ -150,7 +150,7 @@ class Command(Struct, Generic[T]):
     exclusive: bool = False
 
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 
 
 class Subscribers(Protocol):

@@ -47,6 +47,12 @@ class ThreadBusy(MoleculeError):
         return {"turn_id": self.details["turn_id"]}
 
 
+class PermissionsExceeded(MoleculeError):
+    """a thread cannot have more than the thread that it comes from: {what} is more than {path} has."""
+
+    advice = "Use only what that thread has, or ask a person to change it."
+
+
 class NoRunningTurn(MoleculeError):
     """this thread has no running turn to steer."""
 

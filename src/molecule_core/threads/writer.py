@@ -15,10 +15,18 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, CommandSteps, ReadQuery, StepRequest, Store, T, WriteSet
 from molecule_core.threads import rules
 from molecule_core.threads.base_instructions import BaseInstructions, make_base_instructions
-from molecule_core.threads.errors import NoRunningTurn, ThreadBusy, ThreadClosedError, ThreadLimit, TurnMismatch
+from molecule_core.threads.errors import (
+    NoRunningTurn,
+    PermissionsExceeded,
+    ThreadBusy,
+    ThreadClosedError,
+    ThreadLimit,
+    TurnMismatch,
+)
 from molecule_core.threads.fold import fold_entries
 from molecule_core.threads.idempotency import MAX_FIRST_ENTRIES, ThreadRequest, input_entry_key, matches_request
 from molecule_core.threads.model import ROOT_PATH, LogEntryRow, Thread, ThreadSettings, ThreadTurn
+from molecule_core.threads.permissions import excess_of
 from molecule_core.threads.rules import InputAction, LimitExceeded
 from molecule_core.threads.transitions import ThreadTransitions
 from molecule_core.threads.unit_of_work import (
@@ -106,14 +114,16 @@ class ThreadWriter:
         workspace: Workspace,
         settings: ThreadSettings,
         *,
+        by: Author,
         position: int | None,
         nickname: str,
         key: str | None,
     ) -> Thread:
         """Fork a thread. The fork refers to the source's log and copies nothing.
 
-        Base instructions, model, effort, tools and permissions are the source's at that position, unless overridden.
-        Raises InvalidField, WorkspaceRemoved, MessageIdReused."""
+        Base instructions, model, effort, tools and permissions are the source's at that position, unless overridden. An
+        agent overrides tools and permissions only by fewer. Raises InvalidField, WorkspaceRemoved, MessageIdReused,
+        PermissionsExceeded."""
 
         def decide() -> CommandSteps[Thread]:
             self._check_workspace(workspace.id)
@@ -128,6 +138,8 @@ class ThreadWriter:
                 raise InvalidField(
                     reason=f"position {at} is before the base instructions of the thread. Use a later position."
                 )
+            if by.kind != "person":
+                check_settings(source_state, settings)
             uow, thread_id = self._unit_of_work(), self._ids.new()
             created = log.ThreadCreatedEntry(
                 **self._root_identity(workspace, thread_id, nickname or source_state.nickname, source_state.role),
@@ -337,13 +349,17 @@ class ThreadWriter:
     async def resume(self, thread: Thread, by: Author, settings: ThreadSettings) -> Thread:
         """Resume a thread, perhaps with other settings, which are stored as new versions.
 
-        Raises NotFound, ThreadBusy, WorkspaceRemoved."""
+        A child never gets more tools or permissions than its parent has, and an agent gives a root only fewer. Raises
+        NotFound, ThreadBusy, WorkspaceRemoved, PermissionsExceeded."""
 
         def decide(uow: ThreadUnitOfWork, row: Thread) -> CommandSteps[Thread]:
-            yield from ()
             self._check_workspace(row.workspace_id)
             if row.turn_id is not None and settings != ThreadSettings():
                 raise ThreadBusy(turn_id=row.turn_id, what="its settings can change only between turns")
+            if settings.tools is not None or settings.permissions is not None:
+                parent = None if row.parent_id is None else (yield from load_thread(row.parent_id))
+                if parent is not None or by.kind != "person":
+                    check_settings(parent or row, settings)
             resume_thread(uow, row, by, settings)
             return uow.to_write_set_of_thread(row.thread_id)
 
@@ -385,6 +401,13 @@ def input_of_entry(entry_row: LogEntryRow) -> TextInput:
 def limit_error(exceeded: LimitExceeded) -> ThreadLimit:
     """Return the error for a reached limit."""
     return ThreadLimit(**exceeded._asdict())
+
+
+def check_settings(holder: Thread, settings: ThreadSettings) -> None:
+    """Raise PermissionsExceeded if settings allow more than the tools and permissions of a thread."""
+    excess = excess_of(holder, settings)
+    if excess is not None:
+        raise PermissionsExceeded(what=excess, path=holder.path)
 
 
 def resume_thread(uow: ThreadUnitOfWork, row: Thread, by: Author, settings: ThreadSettings) -> None:

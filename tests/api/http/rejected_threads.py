@@ -33,11 +33,19 @@ async def _no_base(world: Any) -> Any:
     return await world.ask("POST", "/workspaces/{id}/threads", {})
 
 
-async def _waking_the_root(world: Any) -> Any:
+async def _child(world: Any) -> str:
     thread = await _started(world)
     spawn = {"call_id": "s", "task_name": "one", "message": "do"}
     answer = await world.ask("POST", f"/threads/{thread['thread_id']}/agents/spawn", spawn)
-    child = answer.json["call"]["new_thread_id"]
+    return str(answer.json["call"]["new_thread_id"])
+
+
+async def _more_than_its_parent(world: Any) -> Any:
+    return await world.ask("POST", f"/threads/{await _child(world)}/resume", {"permissions": {"sandbox": "off"}})
+
+
+async def _waking_the_root(world: Any) -> Any:
+    child = await _child(world)
     wake = {"call_id": "f", "target": "root", "message": "wake"}
     return await world.ask("POST", f"/threads/{child}/agents/followup", wake)
 
@@ -51,6 +59,7 @@ PROVOKED: dict[str, Provoke] = {
     "stale_generation": _then(_CLAIM, _CLAIM, _BEGIN),
     "thread_closed": _then(("/close", {}), ("/turns", {"input": "more"})),
     "thread_busy": _then(_CLAIM, _BEGIN, ("/resume", {"model": "other"})),
+    "wider_permissions": _more_than_its_parent,
     "no_turn": _then(("/turns", {"input": "more", "mode": "steer"})),
     "other_turn": _then(_CLAIM, _BEGIN, ("/turns", {"input": "x", "mode": "steer", "expected_turn_id": "no"})),
     "turn_not_open": _then(_CLAIM, ("/turns/TURN/end", {"generation": 1, "status": "completed"})),

@@ -419,6 +419,13 @@ async def _delegated(world: World, source: Seat, target: Seat, task: str = "sort
     return await world.ask("POST", f"/workspaces/{source.id}/delegate", body, token=source.token)
 
 
+async def _delegated_outside_its_scope(world: World) -> Reply:
+    body = {"target_id": world.peer.id, "task": "sort the mail", "may": {"depth": 0}}
+    await world.ask("POST", f"/workspaces/{world.seat.id}/delegate", body, token=world.seat.token)
+    await world.peer.api.claim(world.peer.id, wait=0)
+    return await _delegated(world, world.peer, world.seat, "and file it")
+
+
 async def _retry_of_what_is_open(world: World) -> Reply:
     given = (await _delegated(world, world.seat, world.peer)).json["delegation_id"]
     return await world.ask("POST", f"/workspaces/{{id}}/delegations/{given}/retry", token=world.seat.token)
@@ -535,6 +542,7 @@ PROVOKED: dict[str, Provoke] = {
     "too_many_templates": _one_template_too_many,
     "self_delegation": lambda world: _delegated(world, world.seat, world.seat),
     "delegation_open": _retry_of_what_is_open,
+    "outside_scope": _delegated_outside_its_scope,
     "not_the_worker": _end_of_what_is_not_its_own,
     "delegation_cycle": _delegated_back,
     "delegation_limit": lambda world: _delegated_back(world, "and file it"),

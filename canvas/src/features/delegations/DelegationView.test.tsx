@@ -4,7 +4,7 @@ import { usePlace } from "../../core/app";
 import { ApiError } from "../../core/api/api";
 import { parsePlace } from "../../core/router";
 import type { Verb } from "../../core/testing/modelServer";
-import type { DelegationDetail, DelegationItem, DelegationTreeNode } from "../../core/wire";
+import type { DelegationDetail, DelegationItem, DelegationScope, DelegationTreeNode } from "../../core/wire";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { DelegationView } from "./DelegationView";
 
@@ -21,7 +21,7 @@ const TREE: readonly Verb[] = [
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:01:00Z"), toFake: ["Date"] }));
 
 /** The server's response for a delegation, from its own rows. */
-function fullOf(made: TestPage, id: string, earlier = 0): DelegationDetail {
+function fullOf(made: TestPage, id: string, earlier = 0, may: DelegationScope | null = null): DelegationDetail {
   const rows = ["a", "b", "c"].flatMap((each) => made.server.timeline(each)).filter((item) => item.kind === "delegation");
   const item = rows.find((each) => each.delegation_id === id);
   if (item === undefined) throw new ApiError(404, "unknown", "There is no such delegation.");
@@ -32,7 +32,7 @@ function fullOf(made: TestPage, id: string, earlier = 0): DelegationDetail {
     children: rows.filter(({ parent_id }) => parent_id === each.delegation_id).map(node),
   });
   const begun = { at: item.created_at, fact: "stored", status: "queued", phase: "waiting", attempt: 0, late: false, detail: null };
-  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED", acceptance: null };
+  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED", acceptance: null, may };
 }
 
 function Placed() {
@@ -40,11 +40,11 @@ function Placed() {
   return place.view === "delegation" ? <DelegationView key={place.id} id={place.id} node={place.node} /> : null;
 }
 
-async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0): Promise<TestPage> {
+async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0, may: DelegationScope | null = null): Promise<TestPage> {
   const made = new TestPage();
   for (const each of [...COMPANY, ...verbs]) made.server.do(each);
   made.load();
-  vi.spyOn(made.api, "delegation").mockImplementation(async (id) => fullOf(made, id, earlier));
+  vi.spyOn(made.api, "delegation").mockImplementation(async (id) => fullOf(made, id, earlier, may));
   made.app.router.go(parsePlace(path, ""));
   made.show(<Placed />);
   await act(() => new Promise((done) => setTimeout(done, 0)));
@@ -72,6 +72,20 @@ test("a delegation is shown with its task, its tree and what became of each part
   expect(rows()[1]?.textContent).toContain("Read it, change the task, retry.");
   expect(rows()[0]?.textContent).toContain("including sub-tasks: 3 delegations, 2 open, 1 failed");
   expect(screen.getByRole("region", { name: "History" }).textContent).toContain("In inbox");
+});
+
+test("what a task may do is listed, and nothing where nothing restricts it", async () => {
+  await shown();
+  expect(screen.queryByRole("region", { name: "May" })).toBe(null);
+  cleanup();
+  await shown(TREE, "/app/delegations/d1", 0, { tools: ["docs.read", "mail.*"], peers: ["c", "gone"], depth: 1, approvals: false });
+  const lines = within(screen.getByRole("region", { name: "May" })).getAllByRole("listitem");
+  expect(lines.map((line) => line.textContent)).toEqual([
+    "Use only these tools: docs.read, mail.*",
+    "Message only these agents: Agent c, gone",
+    "Delegate 1 level deep",
+    "Not request approvals",
+  ]);
 });
 
 test("the tree has the answer in one plain line", async () => {

@@ -8,10 +8,10 @@ import { Time } from "../../ui/Time";
 import { isOpen, type Delegation } from "../../core/state/delegations";
 import { exact } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
-import type { AcceptanceReport, CheckEvidence, DelegationTimelineEntry, DelegationDetail } from "../../core/wire";
+import type { AcceptanceReport, CheckEvidence, DelegationDetail, DelegationScope, DelegationTimelineEntry } from "../../core/wire";
 import { Answer, DelegationActions, Failure, PeerLink, ProgressLine, StateText } from "./DelegationItem";
 import { useDelegation } from "./useDelegation";
-import { shownTimeline } from "./texts";
+import { scopeLines, shownTimeline } from "./texts";
 import css from "./DelegationView.module.css";
 
 export function NodeDetail({ full }: { full: DelegationDetail }) {
@@ -37,6 +37,11 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
       <Part title="Task">
         <MessageText text={full.task} />
       </Part>
+      {full.may !== null && (
+        <Part title="May">
+          <Scope may={full.may} />
+        </Part>
+      )}
       {delegation.status === "completed" && (
         <Part title="Answer">
           <FullAnswer full={full} delegation={delegation} />
@@ -97,6 +102,20 @@ function Evidence({ evidence }: { evidence: CheckEvidence }) {
         {size !== undefined && size !== null && plural(size, "byte")}
       </span>
     </li>
+  );
+}
+
+/** What the task may do at most. */
+function Scope({ may }: { may: DelegationScope }) {
+  const names = useData((state) => (may.peers ?? []).map((id) => state.workspaces.get(id)?.name ?? id).join(", "));
+  return (
+    <ul className={css.facts}>
+      {scopeLines(may, names).map((line) => (
+        <li key={line}>
+          <bdi>{line}</bdi>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -3,7 +3,7 @@
 import { waitReason } from "../../core/state/delivery";
 import { lastActivity, type DelegationState, type Delegation, type DelegationStatus, type Progress } from "../../core/state/delegations";
 import type { Workspace } from "../../core/state/model";
-import type { DelegationTimelineEntry } from "../../core/wire";
+import type { DelegationScope, DelegationTimelineEntry } from "../../core/wire";
 import { withoutTerminalCodes } from "../../core/text/terminal";
 import { inactivity } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
@@ -50,6 +50,16 @@ export function progressText({ step, tools, eta, percent }: Progress): string {
 /** Why it failed, where the server gave no text. */
 export function failedText({ error, reason }: Pick<Delegation, "error" | "reason">): string {
   return withoutTerminalCodes(error ?? "") || reason || "Failed without a reported reason.";
+}
+
+/** What a task may do at most, a line for each limit. `peers`: the names of the agents that it may message. */
+export function scopeLines(may: DelegationScope, peers: string): string[] {
+  const lines: string[] = [];
+  if (may.tools != null) lines.push(may.tools.length > 0 ? `Use only these tools: ${may.tools.join(", ")}` : "Use no tools but those to answer");
+  if (may.peers != null) lines.push(peers !== "" ? `Message only these agents: ${peers}` : "Message only the agent that delegated it");
+  if (may.depth != null) lines.push(may.depth > 0 ? `Delegate ${plural(may.depth, "level")} deep` : "Not delegate");
+  if (may.approvals === false) lines.push("Not request approvals");
+  return lines;
 }
 
 /** Result of an attempt to cancel it. */

@@ -16,6 +16,7 @@ from msgspec import to_builtins
 
 from molecule_core.access.model import CredentialKind as Credential
 from molecule_core.api.delegations.access import DelegationAccess
+from molecule_core.api.delegations.scope_gate import ScopeGate, scope_tools
 from molecule_core.api.http.response import Response
 from molecule_core.api.messages.send import idempotency_key_of
 from molecule_core.api.routing import DeferredResponse, Request, Route
@@ -158,14 +159,15 @@ class ApprovalGate:
         self._delegation_reader = delegation_reader
         self._message_reader = message_reader
         self._access = DelegationAccess(delegation_reader)
+        self._scopes = ScopeGate(delegation_reader.scopes)
         self._limits = limits
 
     def call_handler(self, request: Request) -> Response | DeferredResponse | Coroutine[Any, Any, Response]:
-        """Call the handler, after the approval check if a workspace that has rules calls a route of a tool."""
+        """Call the handler, after the checks if a workspace that has rules or scopes calls a route of a tool."""
         crash_points.mark_reached("request.admitted")
         caller = request.caller
         may_need_approval = caller.kind is Credential.WORKSPACE and self._reader.policies_of(caller.id).rules
-        if may_need_approval and tools_of_route(request.route):
+        if (may_need_approval or self._scopes.applies_to(request)) and gated_tools_of(request.route):
             return self._check_and_call(request)
         return request.route.handler(request)
 
@@ -192,6 +194,7 @@ class ApprovalGate:
         """
         if request.caller.kind is not Credential.WORKSPACE or request.caller.id == request.workspace.id:
             return
+        await self._scopes.check_upload(request)
         details = {"path": dict(request.path_params), "files": [to_builtins(each) for each in files]}
         for tool in _TOOLS_OF[_SEND_ROUTE]:
             rule = await self._matching_rule(request, tool)
@@ -204,7 +207,7 @@ class ApprovalGate:
         The approval that it names is used up. The repetition of a call that passed needs none, since its handler does
         nothing again.
 
-        Raises NotFound, ApprovalUsed, ApprovalMismatch, NotApproved, InvalidField.
+        Raises NotFound, ApprovalUsed, ApprovalMismatch, NotApproved, InvalidField, ScopeExceeded.
         """
         gated = await self._gated_call(request)
         if gated is not None:
@@ -225,6 +228,7 @@ class ApprovalGate:
                 raise NotFound(what="approval")
             await self._writer.use(row, digest, gated.key, is_new=is_new)
             return
+        await self._scopes.check_approval(request, {})
         result = await self._writer.request(self._approval_request(request, gated))
         if not result.is_duplicate and result.row.status is ApprovalStatus.APPROVED:  # by standing authority
             await self._writer.use(result.row, digest, gated.key, is_new=is_new)
@@ -266,7 +270,10 @@ class ApprovalGate:
     async def _gated_call(self, request: Request) -> GatedCall | None:
         """Return the call with the first of its tools that needs an approval, or None."""
         details, body = self._action_details(request)
-        for tool in await self._candidate_tools(request, body):
+        tools = await self._candidate_tools(request, body)
+        named = _metadata_of(body) or (body if isinstance(body, dict) else {})
+        await self._scopes.check(request, (*tools, *scope_tools(request.route)), named)
+        for tool in tools:
             rule = await self._matching_rule(request, tool)
             if rule is not None:
                 kind, name = _idempotency_name(request, body, self._limits)
@@ -367,6 +374,11 @@ class ApprovalGate:
 def tools_of_route(route: Route) -> tuple[str, ...]:
     """Return the tools whose calls use a route, in the order of the registry."""
     return _TOOLS_OF.get(_route_key(route), ())
+
+
+def gated_tools_of(route: Route) -> tuple[str, ...]:
+    """Return the tools whose rules and scopes concern a route, those included that no tool uses."""
+    return tools_of_route(route) or scope_tools(route)
 
 
 def _route_key(route: Route) -> tuple[str, str]:

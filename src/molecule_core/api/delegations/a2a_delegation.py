@@ -6,6 +6,8 @@ Called by `api/messages/send.py`, which parses the request; calls the writer and
 import asyncio
 from typing import Any
 
+import msgspec
+
 from molecule_core.api.http.response import Response
 from molecule_core.api.messages.result_waits import DelegationWait
 from molecule_core.api.routing import Request, json_response
@@ -18,11 +20,13 @@ from molecule_core.delegations import rules
 from molecule_core.delegations.acceptance_rules import parse_terms
 from molecule_core.delegations.model import BeginResult, ClaimedResult, Delegation, DelegationRequest
 from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.scopes import MAY
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.messages.model import MessageDraft
 from molecule_core.messages.rules import named_message_id, ttl_of
 from molecule_core.views.a2a_tasks import approval_text
 from molecule_core.wire.protocols.a2a import DELEGATION_FLAG, task_response
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 
 ACCEPT, ROUNDS = "accept", "rounds"
 """Members of a message's metadata: the checks of its answer, and how many answers that fail are returned."""
@@ -121,6 +125,7 @@ class A2ADelegation:
             trace_parent=draft.trace_parent,
             checks=terms.checks,
             rounds=terms.rounds,
+            may=_named_scope(metadata),
         )
 
     def _a2a_task(
@@ -164,6 +169,18 @@ class A2ADelegation:
             part = {"kind": "text", "text": row.result}
             task["artifacts"] = [{"artifactId": row.result_id or row.id, "parts": [part]}]
         return task
+
+
+def _named_scope(metadata: dict[str, Any]) -> DelegationScope | None:
+    """Return what the sender of a message lets its task do. Raises InvalidMessage."""
+    if metadata.get(MAY) is None:
+        return None
+    try:
+        return msgspec.convert(metadata[MAY], DelegationScope)
+    except msgspec.ValidationError as error:
+        raise InvalidMessage(
+            reason=f"metadata.may is not valid ({error}). Use tools, peers, depth, approvals."
+        ) from None
 
 
 def message_key(draft: MessageDraft) -> str | None:

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.delegations.access import DelegationAccess
+from molecule_core.api.delegations.scope_routes import ScopeRoutes
 from molecule_core.api.http.response import Response
 from molecule_core.api.messages.result_waits import DelegationWait
 from molecule_core.api.messages.send import idempotency_key_of, message_parts, sender_of
@@ -48,6 +49,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.views.delegation_tree import DelegationTreeReader
 from molecule_core.views.timeline import TimelineReader
 from molecule_core.wire.protocols.trace_context import parse_traceparent
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from molecule_core.wire.schemas.delegations import (
     DelegateResponse,
     DelegationDetail,
@@ -71,7 +73,8 @@ class DelegateBody(Struct):
 
     `wait`: seconds to wait for its end. `idempotency_key`: the same key returns the same delegation, as does the header
     Idempotency-Key. `in_reply_to`: the message that the caller is working on. `accept`: checks that the answer must
-    pass; `rounds`: how many answers that fail are returned to the target.
+    pass; `rounds`: how many answers that fail are returned to the target. `may`: what the task may do at most; it never
+    may do more than the work that the caller does it for.
     """
 
     target_id: str
@@ -84,6 +87,7 @@ class DelegateBody(Struct):
     context_id: str | None = None
     accept: list[dict[str, Any]] | None = None
     rounds: int | None = None
+    may: DelegationScope | None = None
 
 
 class WaitDelegationBody(Struct):
@@ -262,6 +266,7 @@ class DelegationRoutes:
                 DelegationPage,
                 query=of_workspace,
             ),
+            *ScopeRoutes(self._reader.scopes).routes(),
         ]
 
     # -- begin and change ----------------------------------------------------------------------------------------------
@@ -285,7 +290,7 @@ class DelegationRoutes:
                 request, receipt.row, delegation_request.wait_seconds, receipt.held_until
             )
         return await self._receipt_response(
-            outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202
+            outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202, may=receipt.may
         )
 
     def _delegation_request(self, request: Request, body: DelegateBody) -> DelegationRequest:
@@ -310,6 +315,7 @@ class DelegationRoutes:
             trace_parent=parse_traceparent(request.header(b"traceparent")),
             checks=terms.checks,
             rounds=terms.rounds,
+            may=body.may,
         )
 
     async def wait_for_delegation(self, request: Request) -> Response:
@@ -333,10 +339,12 @@ class DelegationRoutes:
         receipt = await self._writer.retry(await self._access.find_sent(request), sender_of(request.caller))
         outcome = ClaimedResult(receipt.row, "", "")
         return await self._receipt_response(
-            outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202
+            outcome, is_hit=receipt.is_duplicate, is_new=not receipt.is_duplicate, status=202, may=receipt.may
         )
 
-    async def _receipt_response(self, outcome: ClaimedResult, *, is_hit: bool, is_new: bool, status: int) -> Response:
+    async def _receipt_response(
+        self, outcome: ClaimedResult, *, is_hit: bool, is_new: bool, status: int, may: DelegationScope | None = None
+    ) -> Response:
         """Build the receipt.
 
         The text of the result is returned once, here or by the message in the inbox; a repeated request for an ended
@@ -359,6 +367,7 @@ class DelegationRoutes:
             retry_of=row.retry_of or "",
             warning=await self._reader.start_warning(row),
             verified=rules.is_verified(row),
+            may=may,
         )
         return json_response(receipt_body, status)
 
@@ -466,5 +475,6 @@ class DelegationRoutes:
             tree=await self._views.tree.read_tree(row),
             a2a_state=rules.a2a_state(row, needs_approval=pending_approval is not None),
             acceptance=await self._reader.acceptance_report(row),
+            may=await self._reader.scopes.scope_of(row.org_id, row.id),
         )
         return json_response(full)

@@ -299,6 +299,7 @@ class ThreadRoutes:
             source,
             workspace,
             self._thread_settings(body),
+            by=self._access.author_of(request),
             position=body.position,
             nickname=self._clean_line(body.nickname, "nickname"),
             key=thread_idempotency_key(request, body.key, self._limits),

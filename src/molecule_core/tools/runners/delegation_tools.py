@@ -287,6 +287,8 @@ async def _begin_delegation(
         body["accept"] = arguments.accept  # control: tool-accept
     if arguments.rounds >= 0:
         body["rounds"] = arguments.rounds
+    if arguments.may:
+        body["may"] = arguments.may
     path = f"/workspaces/{_path_segment(workspace_id)}/delegate"
     return _convert_response(
         await requester.call("POST", path, body=body, headers=idempotency_headers(key)), DelegateResponse

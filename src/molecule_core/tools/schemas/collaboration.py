@@ -12,15 +12,15 @@ _MAX_TARGET_LENGTH = 512
 _MAX_TARGETS = 64
 
 OwnThreadArgument = Annotated[
-    str, Meta(pattern=_OPTIONAL_ID_PATTERN, description="Id of the thread to act from. Default: your own.")
+    str, Meta(pattern=_OPTIONAL_ID_PATTERN, description="Thread to act from. Default: your own.")
 ]
 AgentTargetArgument = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=_MAX_TARGET_LENGTH,
-        description="thread_id or path of the agent. Paths: task_name of an agent directly below you, a/b for an "
-        "agent below a, root/a from the root.",
+        description="thread_id or path of the agent: task_name of an agent directly below you, a/b for one "
+        "below a, root/a from the root.",
     ),
 ]
 AgentMessageArgument = Annotated[
@@ -184,7 +184,7 @@ class ListAgentsArguments(ToolArguments, frozen=True):
 
 
 class AgentSnapshot(Struct, frozen=True, kw_only=True):
-    """State of an agent. `message`: its answer, or why it failed."""
+    """State of an agent. `message`: its answer or error."""
 
     thread_id: str
     path: str

@@ -35,7 +35,7 @@ TaskTextArgument = Annotated[
     Meta(
         min_length=1,
         max_length=256 << 10,
-        description="The task, understandable without context: the peer cannot see your conversation.",
+        description="The task, understandable alone: the peer cannot see your conversation.",
     ),
 ]
 DeadlineArgument = Annotated[
@@ -52,6 +52,12 @@ AcceptArgument = Annotated[
 AcceptAsBeforeArgument = Annotated[list[dict[str, Any]], Meta(description="As in delegate_task.")]
 RoundsAsBeforeArgument = Annotated[int, Meta(ge=-1, description="As in delegate_task.")]
 RoundsArgument = Annotated[int, Meta(ge=-1, description="How often a failing result goes back. -1: default.")]
+# Its members are not declared: all tools together must fit into 64 KiB. The server checks them.
+ScopeArgument = Annotated[
+    dict[str, Any],
+    Meta(description='Limits, as {"tools":["docs.*"],"peers":[],"depth":0,"approvals":false}.'),
+]
+ScopeAsBeforeArgument = Annotated[dict[str, Any], Meta(description="As in delegate_task.")]
 TaskIdArgument = Annotated[
     str, Meta(pattern=_ID_PATTERN, description="task_id that delegate_task returned, or delegation_id of the message.")
 ]
@@ -73,6 +79,7 @@ class DelegateTaskArguments(ToolArguments, frozen=True):
     deadline_seconds: DeadlineArgument = 0
     accept: AcceptArgument = field(default_factory=list)
     rounds: RoundsArgument = -1
+    may: ScopeArgument = field(default_factory=dict)
     via_workspace: DelegatorArgument = ""
     approval_id: ApprovalIdArgument = ""
 
@@ -85,6 +92,7 @@ class DelegateTaskAsyncArguments(ToolArguments, frozen=True):
     deadline_seconds: DeadlineArgument = 0
     accept: AcceptAsBeforeArgument = field(default_factory=list)
     rounds: RoundsAsBeforeArgument = -1
+    may: ScopeAsBeforeArgument = field(default_factory=dict)
     via_workspace: DelegatorArgument = ""
     approval_id: ApprovalIdArgument = ""
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from molecule_core.wire.schemas.acceptance import AcceptanceReport
 from molecule_core.wire.schemas.activity import ChatMessage
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 
 
 class DelegationStatus(StrEnum):
@@ -37,7 +38,8 @@ class DelegationSentPayload(Struct, frozen=True, omit_defaults=True):
     """A workspace delegated a task to another one.
 
     `seq`: of the row in the source's log; `task_preview`: at most 100 bytes. `parent_id`: the delegation that this
-    one is part of; `root_id`: the top of its tree; `retry_of`: the delegation that this one retries."""
+    one is part of; `root_id`: the top of its tree; `retry_of`: the delegation that this one retries; `may`: what it may
+    do at most, if that is restricted."""
 
     delegation_id: str
     target_id: str
@@ -48,6 +50,7 @@ class DelegationSentPayload(Struct, frozen=True, omit_defaults=True):
     deadline_at: str
     parent_id: str | None = None
     retry_of: str | None = None
+    may: DelegationScope | None = None
 
 
 class DelegationStatusPayload(Struct, frozen=True, omit_defaults=True):
@@ -99,8 +102,8 @@ class DelegationFailedPayload(Struct, frozen=True):
 class DelegationRefusedPayload(Struct, frozen=True, omit_defaults=True):
     """A delegation was rejected by a limit before it began.
 
-    `limit`: cycle, depth, children, root, open or org_open; `use` of `most`: the current usage; `remedy`: what to do
-    instead."""
+    `limit`: cycle, depth, children, root, open, org_open, or may (outside the scope of its parent; `use` and `most` are
+    0 then); `use` of `most`: the current usage; `remedy`: what to do instead."""
 
     target_id: str
     task_preview: str
@@ -130,7 +133,8 @@ class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `status`: `delegated` for a new one, as in the original API, else the current status; `state`: always the current
     status. `settled`: it has ended, and `result` is the answer. `delivered`: the result is `here`, was delivered
     `before` and is repeated here, or is a message in the `inbox`. `warning`: why it is unlikely to begin soon.
-    `verified`: it is completed, and the answer passed the checks of the delegator."""
+    `verified`: it is completed, and the answer passed the checks of the delegator. `may`: of a new one, what it may do
+    at most, if that is restricted."""
 
     delegation_id: str
     status: str
@@ -148,6 +152,7 @@ class DelegateResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     warning: str = ""
     message: str = ""
     verified: bool = False
+    may: DelegationScope | None = None
 
 
 class RecordDelegationResponse(Struct, frozen=True, omit_defaults=True):
@@ -285,8 +290,8 @@ class DelegationDetail(Struct, frozen=True, kw_only=True):
     """A delegation in full.
 
     `task` and `result` are complete; `timeline` holds the newest entries and `earlier` counts the ones before;
-    `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms;
-    `acceptance`: the checks of the answer and what they found."""
+    `tree` is rooted at this delegation; `a2a_state` is the state in A2A terms; `acceptance`: the checks of the answer
+    and what they found. `may`: what it may do at most; null: nothing restricts it."""
 
     delegation: DelegationItem
     task: str
@@ -296,6 +301,7 @@ class DelegationDetail(Struct, frozen=True, kw_only=True):
     tree: DelegationTreeNode
     a2a_state: str
     acceptance: AcceptanceReport | None = None
+    may: DelegationScope | None = None
 
 
 class DelegationPage(Struct, frozen=True):
