@@ -145,6 +145,8 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "search": ["WORDS", "--kind", "--workspace", "--since", "--until", "--limit", "--cursor", "--org", "--server"],
         "delegate": ["WORKSPACE", "[TASK]", "--async", "--wait", "--deadline", "--approval", "--workspace"],
         "status": ["TASK_ID", "--workspace"],
+        "usage": ["--by", "--from", "--to", "--workspace", "--json", "--org", "--server", "prices"],
+        "budget": ["list", "set", "delete", "lease"],
         "cancel": ["TASK_ID", "--reason", "--workspace"],
         "delegations": ["list", "show", "cancel", "retry", "stats"],
         "approvals": ["list", "show", "request", "decide", "answer", "withdraw", "use", "rules", "authority"],

@@ -49,7 +49,7 @@ async def test_an_owner_gives_a_version_a_share_and_reads_how_it_does(tmp_path: 
         assert f"{told} of {told} good; base version: {10 - told} of {10 - told} good" in trial
         assert trial.endswith("this badly or worse: 1")
 
-        code, _, said = await instructions(state, port, "canary", CLAUDE_CODE_TEMPLATE, "9", "50")
-        assert (code, "version 9 of this template" in said) == (2, True)
+        code, _, said = await instructions(state, port, "canary", CLAUDE_CODE_TEMPLATE, "999", "50")
+        assert (code, "version 999 of this template" in said) == (2, True)
         _, out, _ = await instructions(state, port, "canary", CLAUDE_CODE_TEMPLATE, NEWER, "100")
         assert out.endswith(f"version {NEWER} is active")

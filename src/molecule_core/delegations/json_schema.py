@@ -1,4 +1,5 @@
-"""Checks JSON against schemas, with bounds. The only module that imports the library for it.
+"""Checks JSON against schemas, with bounds. The only module that imports the library for it, and only
+once a delegation has a schema.
 
 `find_schema_error` compiles a schema when a delegation begins. A check itself runs in a process of its own
 (`python -m molecule_core.delegations.json_schema`), because a small schema can make the work exponential, and a process
@@ -8,10 +9,12 @@ import asyncio
 import contextlib
 import json
 import sys
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import jsonschema_rs
 import msgspec
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 MAX_DEPTH = 64
 """Levels of nesting of a schema and of what it checks."""
@@ -55,6 +58,8 @@ class ProcessSchemaValidator:
 
 def find_schema_error(schema: dict[str, Any]) -> str | None:
     """Return why a schema cannot be used; None if it can."""
+    import jsonschema_rs
+
     if depth_of(schema) > MAX_DEPTH:
         return f"it has more than {MAX_DEPTH} levels"
     if (reference := _remote_reference(schema)) is not None:
@@ -96,7 +101,9 @@ def _remote_reference(schema: Any) -> str | None:
     return None
 
 
-def _compile(schema: dict[str, Any]) -> jsonschema_rs.Validator:
+def _compile(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
+    import jsonschema_rs
+
     def reject(uri: str) -> Any:
         raise ValueError(uri)
 
@@ -106,6 +113,7 @@ def _compile(schema: dict[str, Any]) -> jsonschema_rs.Validator:
 
 def find_instance_error(schema: dict[str, Any], instance: bytes) -> str | None:
     """Return why a JSON text does not fit a schema; None if it does. The time is not bounded."""
+    import jsonschema_rs
 
     def reject(constant: str) -> Any:
         raise ValueError(constant)

@@ -31,6 +31,7 @@ test("a browser that cannot notify loses no event, and the setting says why its 
   const made = new TestPage();
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
+  vi.spyOn(made.api, "budgets").mockResolvedValue([]);
   made.app.settings.change({ notify: true });
   made.show(
     <>

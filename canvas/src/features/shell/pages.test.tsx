@@ -253,6 +253,7 @@ test("choices are kept for the browser", () => {
 test("logging out says so when the server does not answer", async () => {
   const page = new TestPage().load();
   vi.spyOn(page.app, "logOut").mockRejectedValue(new NoResponseError("The server did not respond."));
+  vi.spyOn(page.api, "budgets").mockResolvedValue([]);
   page.show(<SettingsView />);
   fireEvent.click(screen.getByRole("button", { name: "Log out" }));
   await flushPromises();
