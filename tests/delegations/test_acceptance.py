@@ -6,6 +6,7 @@ import pytest
 
 from molecule_core.client.api import ApiError
 from testing.acceptance_jobs import FITS, GOOD, REPORT, new_job
+from testing.delegation_steps import row_of
 from testing.message_world import MessageWorld
 from tests.requirements import requirement
 
@@ -62,6 +63,18 @@ async def test_the_last_answer_that_fails_ends_the_task_as_unproven(world: Messa
     assert item["advice"].startswith("No answer passed the checks.")
     (notice,) = [row for row in await world.take(job.ops) if row["kind"] == "system"]
     assert "has ended (unproven)" in notice["summary"]
+
+
+@requirement("D20", "D13")
+async def test_a_task_begun_for_a_returned_answer_is_below_the_task(world: MessageWorld) -> None:
+    job = await new_job(world)
+    await job.begin([{"type": "text", "contains": "42"}], rounds=1)
+    await job.answer("done")
+    returned = await job.claim()
+    body = {"target_id": job.other.id, "task": "find the number", "in_reply_to": returned["id"]}
+    begun = await job.ops.api.post(f"/workspaces/{job.ops.id}/delegate", body)
+    row = await row_of(world, begun["delegation_id"])
+    assert (row.parent_id, row.root_id, row.depth) == (job.id, job.id, 2)
 
 
 @requirement("D20")
