@@ -77,7 +77,7 @@ class A2AClient:
         if keys is not None:
             if not isinstance(card, dict):
                 raise InvalidField(reason="the agent card is not a JSON object. Use the url of an A2A agent card.")
-            card = card_signatures.verify_card(card, await self._load_keys(keys))  # control: card-signature
+            card = card_signatures.verify_card(card, await self._load_keys(keys))
             signature = CardSignature.VERIFIED
         elif isinstance(card, dict) and card.get("signatures"):
             signature = CardSignature.NOT_CHECKED

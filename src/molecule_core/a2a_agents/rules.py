@@ -119,7 +119,7 @@ def is_notification_token(agent: A2AAgent, activity_id: str, given: str) -> bool
     if not agent.notification_key:
         return False
     expected = notification_token(agent, activity_id)
-    return hmac.compare_digest(expected.encode(), given.encode())  # control: notification-token
+    return hmac.compare_digest(expected.encode(), given.encode())
 
 
 def with_notification(task: RemoteTask, now: int) -> RemoteTask:

@@ -153,7 +153,7 @@ class ApprovalTransitions:
 
     def approvers(self, row: Approval) -> list[Approver]:
         """Return the workspaces that are above the requester now, nearest first; none if only people may decide."""
-        if row.source == BUDGET_SOURCE:  # control: budget-people
+        if row.source == BUDGET_SOURCE:
             return []
         found, workspace, now = list[Approver](), self.org.workspace(row.workspace_id), to_rfc3339(self._clock.now())
         while workspace is not None and workspace.parent_id is not None:

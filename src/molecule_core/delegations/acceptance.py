@@ -56,7 +56,7 @@ class AcceptanceTransitions:
             stored = replace(acceptance, answer=SubmittedAnswer(content, via))
             writes: list[Statement] = [
                 ("save_acceptance", stored.to_row()),
-                set_timer(ACCEPTANCE_TIMER, row.key, now),  # control: acceptance-timer
+                set_timer(ACCEPTANCE_TIMER, row.key, now),
             ]
             saved = save_transition(moved)
             return saved + WriteSet(None, writes, notify=(TIMERS_KEY,)) + logged
@@ -92,7 +92,7 @@ class AcceptanceTransitions:
         ]
         evidence = [replace(each, answer=acceptance.answer_no, at=to_rfc3339(now)) for each in all_found]
         recorded = WriteSet(row, [_insert_evidence(row, each) for each in evidence])
-        if all(each.outcome != FAILED for each in evidence):  # control: acceptance-outcome
+        if all(each.outcome != FAILED for each in evidence):
             return recorded + (yield from self._close(row, DelegationTrigger.PROVEN, answer, evidence, now))
         if not acceptance.is_last:
             return recorded + (yield from self._return_to_target(row, acceptance, evidence, now))

@@ -65,7 +65,7 @@ class DelegationSubscriber:
         rows = yield from load_by_message(org_id, [event.delegation_id])
         trigger = DelegationTrigger.DECLINED if event.declined else DelegationTrigger.ANSWERED
         for _, row in rows:
-            if row.checks and row.open and not event.declined:  # control: answer-is-checked
+            if row.checks and row.open and not event.declined:
                 return (yield from self._submit_answer(row, event))
             for transition in rules.transitions_for(row.state, trigger):
                 if transition.is_late:

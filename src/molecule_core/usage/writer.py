@@ -44,7 +44,7 @@ class UsageWriter:
                 ReadQuery("usage_prices", {"org_id": org_id}),
             ]
         )
-        if known:  # control: usage-key
+        if known:
             return WriteSet(UsageRecord.from_row(known[0]))
         root_id, delegation_id = origin_rows[0] if origin_rows else (None, None)
         cost, source = rules.cost_of(draft, PriceList.from_rows(price_rows))

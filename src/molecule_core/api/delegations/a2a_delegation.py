@@ -104,9 +104,9 @@ class A2ADelegation:
         source_id = draft.sender.workspace_id
         if source_id is None:
             raise InvalidMessage(reason="only a workspace can delegate. Send a message instead.")
+        sent = draft.message["metadata"]
         # The message's kind replaces this flag, so that the target reads the same whichever way the task came.
         # control: server-words-removed
-        sent = draft.message["metadata"]
         metadata = {name: value for name, value in sent.items() if name not in (DELEGATION_FLAG, ACCEPT, ROUNDS)}
         terms = parse_terms(sent.get(ACCEPT), sent.get(ROUNDS), self._limits)
         return DelegationRequest(

@@ -284,7 +284,7 @@ async def _begin_delegation(
     if arguments.deadline_seconds:
         body["deadline_seconds"] = arguments.deadline_seconds  # control: tool-deadline
     if arguments.accept:
-        body["accept"] = arguments.accept  # control: tool-accept
+        body["accept"] = arguments.accept
     if arguments.rounds >= 0:
         body["rounds"] = arguments.rounds
     if arguments.may:
