@@ -30,6 +30,7 @@ UNHURRIED = Limits(
     org_sends_per_minute=10**9,
     anonymous_per_minute=10**9,
     logins_per_minute=10**9,
+    push_stop_seconds=1,  # tests leave pushes that are never answered
 )
 
 

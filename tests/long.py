@@ -98,8 +98,9 @@ _ON_SQLITE_ALONE = ("agent", "api/http", "cli", "client", "tools")
 # each file and every sixth (with `--all` every third) after it, each in its first variation: a test costs three times
 # as much there as on SQLite.
 _USUAL_POSTGRES_EACH, _LONG_POSTGRES_EACH = 6, 3
-# Of the tests in a browser and of those of these files, which start processes, a usual run makes the first of each file
-# and every fourth after it, each in its first variation: they take seconds each. All of a file run with `--all FILE`.
+# Of the tests in a browser and of these files, which start processes or servers, a usual run makes the first of
+# each file and every sixth after it, each in its first variation: they take seconds each. All of a file run with
+# `--all FILE`.
 _SLOW = (
     "agent/bridges/test_bridge.py",
     "agent/bridges/test_session_bridge.py",
@@ -108,9 +109,10 @@ _SLOW = (
     "cli/test_inbox_hook.py",
     "cli/test_tool.py",
     "cli/test_workspaces.py",
+    "delegations/test_parity.py",
     "system/multi_process",
 )
-_USUAL_SLOW_EACH = 4
+_USUAL_SLOW_EACH = 6
 
 
 def missing_paths() -> list[str]:

@@ -32,6 +32,7 @@ def outcome(command: str) -> tuple[int, str]:
     return done.returncode, "" if done.returncode == 0 else done.stdout
 
 
+@pytest.mark.long
 def test_the_types_of_the_canvas_hold() -> None:
     assert outcome("check") == (0, "")
 

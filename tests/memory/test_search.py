@@ -82,6 +82,7 @@ def expected(memories: list[str], query: str, limits: Limits) -> list[str]:
 
 
 @requirement("M36", "S14")
+@pytest.mark.long
 def test_thousands_of_hostile_queries_find_what_their_words_say_and_never_fail(world: World) -> None:
     chance = random.Random(36)
     own = world.seat(world.org())

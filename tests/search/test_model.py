@@ -110,6 +110,7 @@ def compare(scene: Scene, queries: int) -> int:
 
 
 @requirement("SE1", "S14")
+@pytest.mark.long
 def test_random_queries_find_what_their_words_say_and_nothing_of_others(scene: Scene) -> None:
     assert compare(scene, QUERIES) > QUERIES / 20
 

@@ -257,6 +257,7 @@ def _is_sent_by(event: Item, ids: set[str]) -> bool:
 
 @requirement("AC1")
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 async def test_each_reader_gets_what_its_live_channel_shows_by_any_filters(world: World, seed: int) -> None:
     dice = random.Random(seed)
     for _ in range(24):
