@@ -72,12 +72,13 @@ class SubscriptionFeature:
                         raise
                     continue
                 acknowledged.setdefault(name, []).append(key)
-        await request.session.notify(
-            "notifications/subscriptions/acknowledged", {"notifications": acknowledged, "_meta": meta}
-        )
         try:
+            # The versions from which changes count are read before the client learns that it is subscribed.
             for key, watch in found:
                 await watches.add(key, watch, is_run=True)
+            await request.session.notify(
+                "notifications/subscriptions/acknowledged", {"notifications": acknowledged, "_meta": meta}
+            )
             await watches.run(await self._workspaces())
         except ToolError as error:
             raise to_rpc_error(error) from None
