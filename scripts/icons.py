@@ -7,6 +7,7 @@ The files are kept in the repository; run this after a change of the drawing.
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,10 @@ ATOMS: tuple[tuple[float, float, float, Colour], ...] = (
 BONDS = ((9, 11, 24, 8), (9, 11, 18, 25))
 CENTRE = (15.75, 16.75)
 EXTENT = 27.0
+PALETTE = 256
+OPAQUE = 255
+# A colour of the ground fills most of a row.
+GROUND_PIXELS = 64
 
 
 class Icon(NamedTuple):
@@ -82,8 +87,8 @@ def coverage(distance: float) -> float:
     return min(1.0, max(0.0, 0.5 - distance))
 
 
-def draw(icon: Icon) -> bytes:
-    """Return the pixels of an icon, RGBA, each row after a filter byte."""
+def draw(icon: Icon) -> list[list[bytes]]:
+    """Return the rows of an icon, each pixel as RGBA."""
     side, scale = icon.pixels, icon.pixels * icon.drawing / EXTENT
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -94,12 +99,12 @@ def draw(icon: Icon) -> bytes:
     ]
     shapes += [(circle(*place(x, y), radius * scale), colour) for x, y, radius, colour in ATOMS]
     ground = rounded_square(side, icon.corner * side)
-    rows = bytearray()
+    rows = list[list[bytes]]()
     for row in range(side):
         y = row + 0.5
+        pixels = list[bytes]()
         share = y / side
         base = tuple(top + (bottom - top) * share for top, bottom in zip(TOP, BOTTOM, strict=True))
-        rows.append(0)
         for column in range(side):
             x = column + 0.5
             pixel = base
@@ -108,26 +113,48 @@ def draw(icon: Icon) -> bytes:
                 if part:
                     pixel = tuple(under + (over - under) * part for under, over in zip(pixel, colour, strict=True))
             alpha = coverage(ground(x, y)) if icon.corner else 1.0
-            rows += bytes((*(round(each) for each in pixel), round(alpha * 255)))
-    return bytes(rows)
+            pixels.append(bytes((*(round(each) for each in pixel), round(alpha * OPAQUE))))
+        rows.append(pixels)
+    return rows
 
 
-def png(pixels: int, rows: bytes) -> bytes:
-    """Return an image file of RGBA rows."""
+def choose_palette(pixels: Counter[bytes]) -> tuple[list[bytes], dict[bytes, int]]:
+    """Return a palette and the place of each colour in it: the ground is exact, edges nearly so.
+
+    Colours of edges join in the order of their distance from those that are there, so none is far from all."""
+    frequent = [colour for colour, count in pixels.items() if count >= GROUND_PIXELS][:PALETTE]
+    palette, places = list[bytes](), dict[bytes, int]()
+    distances = dict.fromkeys(pixels, float("inf"))
+    while len(palette) < PALETTE and max(distances.values()) > 0:
+        added = frequent[len(palette)] if len(palette) < len(frequent) else max(distances, key=distances.__getitem__)
+        for colour, known in distances.items():
+            distance = sum((one - other) ** 2 for one, other in zip(colour, added, strict=True))
+            if distance < known:
+                distances[colour], places[colour] = distance, len(palette)
+        palette.append(added)
+    return palette, places
+
+
+def png(rows: list[list[bytes]]) -> bytes:
+    """Return an image file of RGBA pixels, with a palette: a third of the size of one without."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    head = struct.pack(">IIBBBBB", pixels, pixels, 8, 6, 0, 0, 0)
-    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body
+    palette, places = choose_palette(Counter(pixel for row in rows for pixel in row))
+    head = struct.pack(">IIBBBBB", len(rows), len(rows), 8, 3, 0, 0, 0)
+    content = b"".join(b"\0" + bytes(places[pixel] for pixel in row) for row in rows)
+    body = chunk(b"IHDR", head) + chunk(b"PLTE", b"".join(each[:3] for each in palette))
+    if any(each[3] < OPAQUE for each in palette):
+        body += chunk(b"tRNS", bytes(each[3] for each in palette))
+    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IDAT", zlib.compress(content, 9)) + chunk(b"IEND", b"")
 
 
 def main() -> None:
     """Write all icons."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for icon in ICONS:
-        (FOLDER / icon.name).write_bytes(png(icon.pixels, draw(icon)))
+        (FOLDER / icon.name).write_bytes(png(draw(icon)))
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@ import { Children, isValidElement, lazy, Suspense, type ComponentProps, type Rea
 import ReactMarkdown, { type Components, type ExtraProps } from "react-markdown";
 import cjkEmphasis from "remark-cjk-friendly/parseOnly";
 import cjkStrikethrough from "remark-cjk-friendly-gfm-strikethrough/parseOnly";
-import remarkGfm from "remark-gfm";
 import { bareLinks } from "./bareLinks";
 import { CopyButton } from "./CopyButton";
 import { retrying } from "./lazyPart";
 import { directions } from "./directions";
 import { ErrorBoundary } from "./ErrorBoundary";
+import { gfm, STRIKETHROUGH } from "./gfm";
 import { destination, isMisleading, safeAddress } from "./links";
 import css from "./MessageText.module.css";
 
-/** A single `~` is text: it means "about" and separates the ends of a range. */
-const STRIKETHROUGH = { singleTilde: false };
-const PLUGINS: ComponentProps<typeof ReactMarkdown>["remarkPlugins"] = [[remarkGfm, STRIKETHROUGH], cjkEmphasis, [cjkStrikethrough, STRIKETHROUGH], bareLinks];
+const PLUGINS: ComponentProps<typeof ReactMarkdown>["remarkPlugins"] = [gfm, cjkEmphasis, [cjkStrikethrough, STRIKETHROUGH], bareLinks];
 const REHYPE_PLUGINS = [directions];
 
 /** Shown instead of an image, which is never fetched: that would reveal the reader to its owner. */

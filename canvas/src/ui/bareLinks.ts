@@ -1,6 +1,6 @@
 /** Bare links that end at CJK punctuation: in these scripts no blank separates an address from the sentence.
  *
- * A syntax extension of micromark beside that of remark-gfm, whose path ends at blanks only. The rules for the end of an
+ * A syntax extension of micromark beside that of GFM, whose path ends at blanks only. The rules for the end of an
  * address are those of GFM: closing punctuation is not part of it, and a closing parenthesis only with its opening one. */
 
 import type { gfmAutolinkLiteral } from "micromark-extension-gfm-autolink-literal";
@@ -27,7 +27,7 @@ const TRAIL: Construct = { partial: true, tokenize: tokenizeTrail };
 const [HTTP, WWW] = KINDS.map((kind): Construct => ({ name: kind.token, tokenize: tokenizerOf(kind) })) as [Construct, Construct];
 const EXTENSION: Extension = { text: { 72: HTTP, 104: HTTP, 87: WWW, 119: WWW } };
 
-/** A plugin of remark. It comes after remark-gfm, so that its constructs are tried first. */
+/** A plugin of remark. It comes after `gfm`, so that its constructs are tried first. */
 export function bareLinks(this: unknown): void {
   const data = (this as { data: () => { micromarkExtensions?: Extension[] } }).data();
   (data.micromarkExtensions ??= []).push(EXTENSION);

@@ -5,6 +5,7 @@ import { useApp, useData } from "../../core/app";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
+import page from "../../ui/Page.module.css";
 import { ORG } from "../../core/router";
 import type { Branch } from "./tree";
 import { useDelegationDetail, useDelegationTree } from "./useDelegation";
@@ -22,8 +23,8 @@ export function DelegationView({ id, node }: { id: string; node: string | null }
   if (work.full === null) return <Notice icon="clock" title="Loading task…" />;
   const branch = work.path.at(-1);
   return (
-    <div className={css.work}>
-      <div className={css.inside}>
+    <div className={page.page}>
+      <div className={page.inside}>
         <p>
           <Link to={{ view: "trace", id }} className={css.request}>Show the whole request</Link>
         </p>

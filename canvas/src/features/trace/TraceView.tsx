@@ -11,6 +11,7 @@ import { Button } from "../../ui/Button";
 import { CopyButton } from "../../ui/CopyButton";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
+import page from "../../ui/Page.module.css";
 import { DelegationTrees } from "../delegations/DelegationTrees";
 import { nodesOf, treeOf, withLive } from "../delegations/tree";
 import { causedTurns, costText, countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
@@ -47,8 +48,8 @@ function Trace({ trace }: { trace: TraceDetail }) {
   const events = useMemo(() => eventsOf(trace), [trace]);
   const caused = useMemo(() => causedTurns(trace), [trace]);
   return (
-    <div className={css.view}>
-      <div className={css.inside}>
+    <div className={page.page}>
+      <div className={page.inside}>
         <Header trace={trace} />
         <DelegationTrees title="Delegations" tree={tree} extra={extra} onOpen={(node) => router.go({ view: "delegation", id: node, node: null })} />
         <section className={css.section} aria-label="Events">

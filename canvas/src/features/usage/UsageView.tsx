@@ -8,6 +8,7 @@ import type { UsageReport, UsageRow } from "../../core/wire";
 import { Button } from "../../ui/Button";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
+import page from "../../ui/Page.module.css";
 import { money } from "./money";
 import { useUsage } from "./useUsage";
 import css from "./UsageView.module.css";
@@ -22,8 +23,8 @@ export function UsageView({ by }: { by: UsageGrouping }) {
   const [range, setRange] = useState<number>(30);
   const { report, days, problem, retry } = useUsage(by, range);
   return (
-    <div className={css.view}>
-      <div className={css.inside}>
+    <div className={page.page}>
+      <div className={page.inside}>
         <div className={css.head}>
           <h2 className={css.title}>Usage</h2>
           <label>
