@@ -213,7 +213,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     ] = 5
     acceptance_default_rounds: Annotated[Count, Meta(description="the same, if the delegator does not set it")] = 2
     acceptance_file_bytes: Annotated[Count, Meta(description="a file whose content a check reads")] = 1 << 20
-    acceptance_seconds: Annotated[Count, Meta(description="time of one check, then it has failed")] = 5
+    acceptance_seconds: Annotated[
+        Count, Meta(description="CPU time of one check, and twelve times as much on the clock; then it has failed")
+    ] = 5
     acceptance_lease_seconds: Annotated[
         Count, Meta(description="a process that checks an answer and dies loses it to another one after this long")
     ] = 120

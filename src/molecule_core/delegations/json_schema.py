@@ -3,7 +3,8 @@ once a delegation has a schema.
 
 `find_schema_error` compiles a schema when a delegation begins. A check itself runs in a process of its own
 (`python -m molecule_core.delegations.json_schema`), because a small schema can make the work exponential, and a process
-can be killed. Remote references are rejected; patterns are matched in linear time."""
+can be killed. The bound is CPU time: a busy machine fails no answer. Remote references are rejected; patterns are
+matched in linear time."""
 
 import asyncio
 import contextlib
@@ -32,13 +33,17 @@ class SchemaValidator(Protocol):
 
 
 class ProcessSchemaValidator:
-    """Checks JSON in a process, which is killed where the caller stops waiting."""
+    """Checks JSON in a process, which is killed where the caller stops waiting, and after `cpu_seconds` of CPU time
+    (not on Windows)."""
+
+    def __init__(self, cpu_seconds: int) -> None:
+        self._cpu_seconds = cpu_seconds
 
     async def validate(self, schema: dict[str, Any], instance: bytes) -> str | None:
         """Return why a JSON text does not fit a schema; None if it does."""
         encoded = msgspec.json.encode(schema)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", _MODULE),
+            *(sys.executable, "-I", "-m", _MODULE, str(self._cpu_seconds)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -140,7 +145,13 @@ def _first_line(text: str) -> str:
 
 
 def main() -> None:
-    """Check what standard input has: the length of the schema, the schema, the JSON text. Print the error or null."""
+    """Check what standard input has: the length of the schema, the schema, the JSON text. Print the error or null.
+
+    The argument is how many seconds of CPU time that may take."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), resource.RLIM_INFINITY))
     given = sys.stdin.buffer.read()
     end = _HEADER + int(given[:_HEADER])
     error = find_instance_error(msgspec.json.decode(given[_HEADER:end]), given[end:])

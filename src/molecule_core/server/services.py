@@ -322,7 +322,14 @@ def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: Message
             limits=limits,
         ),
         DelegationSubscriber(org, acceptance, limits),
-        AcceptanceWorker(store, messages.file_writer, acceptance, ProcessSchemaValidator(), clock=clock, limits=limits),
+        AcceptanceWorker(
+            store,
+            messages.file_writer,
+            acceptance,
+            ProcessSchemaValidator(limits.acceptance_seconds),
+            clock=clock,
+            limits=limits,
+        ),
         scopes,
         meter,
     )
