@@ -223,7 +223,7 @@ def _figures(rounds: list[Round]) -> list[Figure]:
             value=p95(lambda each: each.interactions),
             unit="ms",
             must=200,
-            beside=f"{count} key presses in the chat and on the map; browsers tell steps of 8 ms",
+            beside=f"{count} key presses in the chat and on the map; browsers resolve steps of 8 ms",
         ),
         Figure(
             row=88,
