@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.guards.canvas_texts import find_banned_canvas_texts
 from tests.architecture.guards.pages import count_by_kind, find_banned_words
 from tests.architecture.repository import REPO
 
@@ -18,6 +19,34 @@ def test_no_page_uses_a_banned_word() -> None:
     assert len(pages) > 30
     found = [each for each in find_banned_words(REPO, pages) if not is_a_name(each)]
     assert found == []
+
+
+def test_no_text_of_the_canvas_uses_a_banned_word() -> None:
+    source = REPO / "canvas" / "src"
+    modules = [each for each in source.rglob("*.ts*") if ".test." not in each.name and "generated" not in each.parts]
+    assert len(modules) > 200
+    assert [each for each in find_banned_canvas_texts(source, sorted(modules)) if not is_code(each)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("<p>Nobody answers.</p>", 1),
+        ('label="Open the time line"', 1),
+        ("`${count} rooms are full`", 1),
+        ("// nobody\nconst told = 'told';", 0),
+        ("`${told} people of ${rooms(a)}`", 0),
+    ],
+)
+def test_only_banned_words_that_people_see_are_found_in_the_canvas(tmp_path: Path, source: str, count: int) -> None:
+    module = tmp_path / "View.tsx"
+    module.write_text(source, encoding="utf-8")
+    assert len(list(find_banned_canvas_texts(tmp_path, [module]))) == count
+
+
+def is_code(found: str) -> bool:
+    """Return whether a finding is an expression between two signs that look like tags."""
+    return "||" in found or "), {" in found
 
 
 def test_the_readme_is_read_in_two_minutes() -> None:

@@ -70,6 +70,14 @@ BANNED_WORDS = (
 )
 BANNED = re.compile(rf"\b(?:{'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
 
+# Phrases of a private language that the page once used, and may not use again.
+BANNED_IN_CANVAS = re.compile(
+    r"\b(?:asks? for leave|needs leave|came of it|its way so far|put together because|the clock decided|ask back"
+    r"|unfold|in force at once|as it came|forget my changes|let it sleep|it goes on|look for words|as of line"
+    r"|nothing needs you|lives in|it arrives|time line|colours: as the system)\b",
+    re.IGNORECASE,
+)
+
 # Words that error texts may not use either.
 BANNED_IN_ERRORS = (
     r"anew",
