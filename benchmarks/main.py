@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, datetime
 
 from benchmarks import (
+    beside,
     history,
     page,
     row_01_full_path,
@@ -93,13 +94,17 @@ def main() -> None:
 def _run(wish: argparse.Namespace) -> bool:
     """Measures, shows and keeps what is asked for; returns whether a bar was missed."""
     machine, at_commit = this_machine(), commit()
-    rounds = wish.rounds or (_QUICK_ROUNDS if wish.quick else _ROUNDS)
+    usual = beside.ROUNDS if wish.beside else _ROUNDS
+    rounds = wish.rounds or (_QUICK_ROUNDS if wish.quick else usual)
     options = Options(seed=wish.seed, rounds=rounds, quick=wish.quick)
     _say(
         f"scripts/bench: commit {at_commit}, {machine.cores} cores ({machine.model}), Python {machine.python}, "
         f"one flush to the disk {machine.flush_ms:.2f} ms; seed {options.seed}, {rounds} rounds"
         + (", quick: a look, not a figure to quote" if wish.quick else "")
     )
+    if wish.beside:
+        _say(f"\n{beside.table(beside.compare(wish.beside, options, _say))}")
+        return False
     figures = _measure(wish.rows or list(ROWS), options)
     _say(f"\n{text_table(figures)}")
     if wish.write:
@@ -122,6 +127,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of all that is drawn by chance (default 1)")
     parser.add_argument("--rounds", type=int, help=f"default {_ROUNDS}, or {_QUICK_ROUNDS} with --quick")
     parser.add_argument("--quick", action="store_true", help="fewer messages, smaller stores: a look, not a figure")
+    parser.add_argument(
+        "--beside",
+        metavar="COMMIT",
+        help=f"compare messages and delegations with those of an earlier commit, in turns ({beside.ROUNDS} rounds)",
+    )
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a bar is missed")
     parser.add_argument("--write", action="store_true", help="keep the figures and make docs/performance.md anew")
     wish = parser.parse_args()
@@ -129,6 +139,8 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(map(str, ROWS))}")
     if wish.write and wish.quick:
         parser.error("--write keeps figures, and those of --quick are not worth keeping")
+    if wish.beside and (wish.rows or wish.write):
+        parser.error("--beside takes no rows, and its figures are not kept")
     if wish.rounds is not None and wish.rounds < 1:
         parser.error("--rounds must be at least 1")
     return wish

@@ -46,6 +46,14 @@ _ANSWERED = "SELECT count(*) FROM obligations WHERE state = 'answered'"
 _PEER_ROWS = "SELECT count(*) FROM tasks"
 
 
+class Load(Struct, frozen=True, kw_only=True):
+    """How many delegate, over how many connections in all, to how many workers."""
+
+    sources: int = SOURCES
+    workers: int = WORKERS
+    connections: int = CONNECTIONS
+
+
 class AgentPlan(Struct, frozen=True, kw_only=True):
     """As `peer_a2a` reads it; that file is for another environment."""
 
@@ -88,19 +96,20 @@ class Ours:
         self._runs = 0
         self._done = 0
 
-    def run(self, count: int, *, waits: bool = False) -> Trips:
+    def run(self, count: int, *, waits: bool = False, load: Load | None = None) -> Trips:
         """So many delegations; with `waits` each request waits for its result, which then is in its answer."""
         self._runs += 1
-        sources = make_seats(self._server, self._place, f"Lead {self._runs}", SOURCES)
-        workers = make_seats(self._server, self._place, f"Worker {self._runs}", WORKERS)
+        load = load or Load()
+        sources = make_seats(self._server, self._place, f"Lead {self._runs}", load.sources)
+        workers = make_seats(self._server, self._place, f"Worker {self._runs}", load.workers)
         plan = TaskPlan(
             port=self._server.port,
             count=count,
             text=_TEXT,
             sources=sources,
             workers=workers,
-            connections=CONNECTIONS // SOURCES,
-            hands=CONNECTIONS // WORKERS,
+            connections=load.connections // load.sources,
+            hands=load.connections // load.workers,
             waits=waits,
         )
         went, cpu = run_client(self._server, "benchmarks.delegating", plan, TaskOutcome)
@@ -198,7 +207,7 @@ class Round(Struct, frozen=True):
 
 def _molecule(place: Place, **settings: str) -> AbstractContextManager[Server]:
     told = {"push_instructions_enabled": "true", "limit_reply_seconds": _DUE_SECONDS}
-    return molecule(place, is_lifted=True, flushes=True, **told, **settings)
+    return molecule(place, is_lifted=True, flushes=True, source=None, **told, **settings)
 
 
 class Bench:

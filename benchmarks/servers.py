@@ -68,16 +68,23 @@ def new_place() -> Iterator[Place]:
 
 
 @contextmanager
-def molecule(place: Place, *, is_lifted: bool = True, flushes: bool = True, **settings: str) -> Iterator[Server]:
+def molecule(
+    place: Place, *, is_lifted: bool = True, flushes: bool = True, source: Path | None = None, **settings: str
+) -> Iterator[Server]:
     """`molecule serve` with its own defaults and these settings; the limits of rates and chains are lifted, unless it
-    is them that are looked at. Unless it `flushes`, its store never waits for the disk (`benchmarks.unflushed`)."""
+    is them that are looked at. Unless it `flushes`, its store never waits for the disk (`benchmarks.unflushed`).
+    `source`: the folder of the code that it runs, if that is another checkout's."""
     port = free_port()
     program = [str(Path(sys.prefix, "bin", "molecule"))]
     if not flushes:
         program = [sys.executable, "-m", "benchmarks.unflushed"]
+    if source is not None:
+        program = [sys.executable, "-c", "from molecule_core.entry import main; main()"]
     command = [*program, "serve", "--port", str(port)]
     more = {f"MOLECULE_{name.upper()}": value for name, value in settings.items()}
     environment = {**(_lifted() if is_lifted else {}), **more}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
     command += ["--state-dir", str(place.folder)]
     with _serving(command, port, place.folder, cwd=None if flushes else ROOT, more=environment) as server:
         yield server

@@ -298,8 +298,8 @@ class DelegationStarter:
         parent_id = parents[0][0] if parents else None
         if delegations and Delegation.from_row(delegations[0]).target_id == source.id:
             parent_id = cause.id
-        if parent_id is None and cause.source_id is not None:
-            # An answer that failed its checks came back as a message of the same delegation.
+        if parent_id is None and not parents and cause.source_id is not None:
+            # An answer that failed its checks may have come back as a message of the same delegation.
             returned = yield ReadQuery("delegation_of_message", {**own, "message_id": cause.id})
             parent_id = returned[0][0] if returned else None
         if parent_id is None:
