@@ -25,4 +25,4 @@ def test_of_a_few_rounds_the_interval_is_all_that_was_measured() -> None:
 def probability(count: int, rank: int) -> float:
     """Return how likely the median is between the values that are `rank` places from either end."""
     outside: int = sum(2 * math.comb(count, each) for each in range(rank + 1))
-    return 1 - outside / 2**count
+    return 1 - outside / (1 << count)
