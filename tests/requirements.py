@@ -308,6 +308,7 @@ NOW = {
     "HK4": "Stock clients of the A2A SDKs and its conformance kit find no failure but those of the kit itself.",
     "HK5": "A2A tasks and push configurations of others answer as unknown ids, whatever the credential.",
     "HK6": "Stock ACP clients talk, decide, cancel one of two prompts that run, and find each session again.",
+    "HK7": "What two managers cannot decide a person decides, by A2A, in an editor or a terminal; the caller hears.",
     "AR8": "molecule agent run DIR: config.yaml, prompt, skills, tools, threads; --once ends when nothing is left.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",
