@@ -132,6 +132,16 @@ class Session:
         say(type="control_request", request_id="r-1", request={**request, "permission_suggestions": [{"type": "x"}]})
         self.waiting = id_
 
+    def hook(self, id_: str, text: str) -> None:
+        """The hook before a tool that needs no permission, then what it said."""
+        call = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+        say(
+            type="control_request",
+            request_id="h-1",
+            request={"subtype": "hook_callback", "callback_id": "molecule-scope", "input": call, "tool_use_id": "t-2"},
+        )
+        self.waiting = id_
+
     def quiz(self, id_: str, text: str) -> None:
         """A question to the user, the same in each turn, then the answer."""
         asked = [{"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}]
@@ -156,6 +166,7 @@ class Session:
 
 
 WORDS = {
+    "use the hook": Session.hook,
     "quiz": Session.quiz,
     "say": Session.speak,
     "think": Session.think,

@@ -30,6 +30,8 @@ class TurnRecorder:
         self.calls: list[tuple[str, Any]] = []
         self.questions: list[UserQuestion] = []
         self.decision = PermissionDecision(is_allowed=True)
+        self.denials: dict[str, str] = {}
+        """Why tools are denied, by tool."""
         self.answers: Mapping[str, str] | None = None
         self.output: Callable[[str, Any], ToolOutput] = lambda name, arguments: ToolOutput(f"{name} {arguments}")
         self.has_text = asyncio.Event()
@@ -52,6 +54,9 @@ class TurnRecorder:
 
     def limited(self, seconds: float, reason: str) -> None:
         self.limits.append((seconds, reason))
+
+    async def find_denial(self, tool: str) -> str:
+        return self.denials.get(tool, "")
 
     async def ask_permission(self, request: ToolPermission) -> PermissionDecision:
         self.permissions.append(request)

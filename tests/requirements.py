@@ -271,6 +271,7 @@ NOW = {
     "AU1": "A delegation may do at most what its parent may do, through every entrance; calls of its worker too.",
     "AU2": "A fork or resumed thread of an agent, and any child, has at most the tools and permissions it comes from.",
     "AU3": "The public benchmark of delegated authority: every attack is contained, every harmless twin is done.",
+    "AU4": "A host asks before its own tools run: bridges and relays deny what a delegation does not allow.",
     "TH1": "A thread is an append-only log; its row is the fold of it, on both engines, whatever comes.",
     "TH2": "Base instructions are a typed value, written once; every request has the same text and item id.",
     "TH3": "Accepted turns survive killed engines and servers; a fenced engine writes nothing.",

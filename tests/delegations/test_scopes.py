@@ -7,6 +7,7 @@ import pytest
 
 from molecule_core.client.api import ApiError
 from molecule_core.wire.schemas.delegation_scope import DelegationScope
+from testing.acceptance_jobs import new_job
 from testing.delegation_entrances import Giving
 from testing.delegation_steps import names_of, row_of, told_of
 from testing.message_world import MessageWorld
@@ -209,6 +210,89 @@ async def test_a_retry_may_do_what_the_first_try_could(world: MessageWorld, team
     await lead.api.post(f"/workspaces/{lead.id}/delegations/{first}/cancel", {})
     again = await bounded(lead.api.post(f"/workspaces/{lead.id}/delegations/{first}/retry", {}))
     assert again["may"] == {"tools": ["docs.read"]}
+
+
+@requirement("AU1", "D20")
+async def test_an_answer_that_comes_back_says_again_what_the_task_may_and_names_the_task(world: MessageWorld) -> None:
+    job = await new_job(world)
+    may = {"tools": ["docs.read", "delegate_task"], "peers": []}
+    await job.begin([{"type": "text", "contains": "42"}], rounds=1, may=may)
+    first = await job.claim()
+    await job.answer("done", row=first)
+    returned = await job.claim()
+    for row in (first, returned):
+        message = row["request_body"]["params"]["message"]
+        assert message["metadata"]["may"] == may
+        assert "- tools: docs.read, delegate_task, and those that answer it" in message["parts"][-1]["text"]
+        assert _says_that_it_is_restricted(row)
+    wide = str((await give(job.other, job.ops, "anything"))["delegation_id"])
+    await world.take(job.ops)
+    assert await may_use(job.ops, "mail.send", delegation_id=wide)
+    assert not await may_use(job.ops, "mail.send", delegation_id=returned["id"])
+    await job.answer("42", row=returned)
+    assert not await may_use(job.ops, "docs.read", delegation_id=returned["id"]), "its scope has ended"
+    await expect_refusal(job.ops, job.other, in_reply_to=returned["id"])
+
+
+def _says_that_it_is_restricted(row: dict[str, Any]) -> bool:
+    """Whether the instructions of a message say so, in full or in short."""
+    said = row["instructions"]["text"]
+    return "It lists what it may use." in said or "may use only what it lists" in said
+
+
+@requirement("AU1")
+async def test_a_task_that_is_delivered_again_says_again_what_it_may(world: MessageWorld, team: Team) -> None:
+    lead, ops, *_ = team
+    await give(lead, ops, may={"depth": 0})
+    await world.take(ops)
+    await world.pass_time(601)
+    (again,) = await world.take(ops)
+    assert again["redelivered"]
+    assert again["request_body"]["params"]["message"]["metadata"]["may"] == {"depth": 0}
+    assert _says_that_it_is_restricted(again)
+
+
+NAMING = "X-Molecule-Delegation"
+
+
+async def called_for(task: str, seat: Seat, path: str, body: dict[str, Any]) -> Any:
+    """A call of a host that works on a task and says so."""
+    own = f"/workspaces/{seat.id}/{path}"
+    return await bounded(seat.api.call("POST", own, body=body, headers={NAMING: task}))
+
+
+@requirement("AU1")
+async def test_a_host_that_names_its_task_is_held_to_it_until_and_after_its_end(
+    world: MessageWorld, team: Team
+) -> None:
+    lead, ops, helper, other = team
+    task = await working(world, lead, ops, tools=["delegate_task", "recall_memory"])
+    wide = str((await give(other, ops, "anything"))["delegation_id"])
+    await world.take(ops)
+    begin = {"target_id": helper.id, "task": "help", "in_reply_to": wide}
+    begun = await called_for(task, ops, "delegate", begin)
+    assert begun["may"] == {"tools": ["delegate_task", "recall_memory"]}, "its model cannot name another task"
+    assert "may" not in await called_for(wide, ops, "delegate", {**begin, "task": "help more"})
+    await called_for(wide, ops, "notify", {"message": "hello"})
+    await lead.api.post(f"/workspaces/{lead.id}/delegations/{task}/cancel", {})
+    for path, body in (("notify", {"message": "hello"}), ("delegate", {**begin, "task": "once more"})):
+        error = await refused(called_for(task, ops, path, body))
+        assert (error.status, error.code) == (403, "outside_scope"), path
+    await ops.api.post(f"/workspaces/{ops.id}/notify", {"message": "of its own"})
+
+
+@requirement("AU1")
+async def test_a_retry_lists_what_it_may_once(world: MessageWorld, team: Team) -> None:
+    lead, ops, *_ = team
+    first = await working(world, lead, ops, approvals=False)
+    await lead.api.post(f"/workspaces/{lead.id}/delegations/{first}/cancel", {})
+    await bounded(lead.api.post(f"/workspaces/{lead.id}/delegations/{first}/retry", {}))
+    rows = [row for row in await world.take(ops) if row["kind"] == "delegation"]
+    parts = rows[-1]["request_body"]["params"]["message"]["parts"]
+    assert [each["text"].splitlines()[0] for each in parts] == [
+        "work within {'approvals': False}",
+        "This task may use at most:",
+    ]
 
 
 @requirement("AU1")

@@ -39,7 +39,10 @@ def texts(content: Any) -> str:
 
 
 class Messages:
-    """Anthropic's, as Claude Code uses it."""
+    """Anthropic's, as Claude Code uses it. `usage`: what each request is said to have used."""
+
+    def __init__(self) -> None:
+        self.usage: Json = {"input_tokens": 1, "output_tokens": 1}
 
     def takes(self, path: str) -> bool:
         """Counting tokens is another path."""
@@ -64,8 +67,7 @@ class Messages:
         """One content block, whole in one delta."""
         called = isinstance(act, Call)
         message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"]}
-        usage = {"input_tokens": 1, "output_tokens": 1}
-        empty = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+        empty = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": self.usage}
         yield {"type": "message_start", "message": empty}
         if isinstance(act, Call):
             block: Json = {"type": "tool_use", "id": f"toolu_{number}", "name": act.tool, "input": {}}
@@ -77,12 +79,17 @@ class Messages:
         yield {"type": "content_block_delta", "index": 0, "delta": delta}
         yield {"type": "content_block_stop", "index": 0}
         end = {"stop_reason": "tool_use" if called else "end_turn", "stop_sequence": None}
-        yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}}
+        yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": self.usage["output_tokens"]}}
         yield {"type": "message_stop"}
 
 
 class Responses:
-    """OpenAI's, as Codex uses it. Tools of an MCP server stand in a namespace; here `namespace.tool`."""
+    """OpenAI's, as Codex uses it. Tools of an MCP server stand in a namespace; here `namespace.tool`.
+
+    `usage`: what each request is said to have used."""
+
+    def __init__(self) -> None:
+        self.usage: Json = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
     def takes(self, path: str) -> bool:
         """One path for all."""
@@ -120,11 +127,10 @@ class Responses:
             item = {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": [part]}
         item["status"] = "completed"
         response = {"id": f"resp_{number}", "object": "response", "model": body["model"]}
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
         yield {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
         yield {"type": "response.output_item.added", "output_index": 0, "item": item}
         yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-        done = {**response, "status": "completed", "output": [item], "usage": usage}
+        done = {**response, "status": "completed", "output": [item], "usage": self.usage}
         yield {"type": "response.completed", "response": done}
 
 

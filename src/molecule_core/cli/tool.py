@@ -16,11 +16,13 @@ from molecule_core.agent.client.retry import BoundedRetry
 from molecule_core.agent.config import Configuration, ConfigurationError, read_configuration, select_workspace
 from molecule_core.client.api import ApiClient
 from molecule_core.client.claims import ActingWorkspace
+from molecule_core.client.task_headers import acting_for
 from molecule_core.client.tool_runner import ToolRunner
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.errors import CommandFailed
 from molecule_core.common.ids import IdGenerator, SystemRandomness
 from molecule_core.common.settings import environment
+from molecule_core.common.text import is_valid_client_id
 from molecule_core.common.version import VERSION
 from molecule_core.tools.registry import TOOLS, find_tool
 from molecule_core.tools.runners.file_tools import local_files
@@ -29,6 +31,7 @@ from molecule_core.tools.spec import BadArgumentsError, ToolError, ToolSpec
 
 # 60 s: longer than the longest poll of a tool, so that a timeout is the server's.
 _TIMEOUT_SECONDS = 60.0
+_TASK_VARIABLE, _MAX_ID = "MOLECULE_TASK_ID", 128
 # The call was valid but rejected, unlike exit code 2.
 _EXIT_REJECTED = 1
 WORKSPACE_OPTION = click.option("--workspace", help="Workspace that calls, if MOLECULE_WORKSPACES names several.")
@@ -76,12 +79,19 @@ def run_tool(spec: ToolSpec, arguments: Any, workspace: str | None) -> dict[str,
     """Run a tool and return its result. On an error, report it and exit."""
     try:
         configuration = read_configuration(environment())
-        return asyncio.run(_run_tool(spec, arguments, select_workspace(configuration, workspace)))
+        with acting_for(_delegation_id()):
+            return asyncio.run(_run_tool(spec, arguments, select_workspace(configuration, workspace)))
     except (ConfigurationError, BadArgumentsError) as error:
         raise CommandFailed(reason=error) from None
     except ToolError as error:
         click.echo(f"molecule: {' '.join(error.text.split())}", err=True)
         sys.exit(_EXIT_REJECTED)
+
+
+def _delegation_id() -> str:
+    """Return the delegated task that the caller works on, as its bridge has set it; empty if none is set."""
+    named = environment().get(_TASK_VARIABLE, "")
+    return named if is_valid_client_id(named, _MAX_ID) else ""
 
 
 async def _run_tool(spec: ToolSpec, raw_arguments: Any, configuration: Configuration) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, TypeVar
 import httpx2
 import msgspec
 
+from molecule_core.client.task_headers import delegation_headers
 from molecule_core.common.net.proxies import proxy_for
 from molecule_core.common.text import file_name_of
 from molecule_core.wire.schemas.activity import Intent
@@ -135,7 +136,7 @@ class ApiClient:
         """Make a request; query fields that are None are left out. Raises ApiError, NoAnswerError."""
         fields = {name: value for name, value in (query or {}).items() if value is not None}
         content = None if body is None else msgspec.json.encode(body)
-        sent = {**self._headers, **(headers or {})}
+        sent = {**self._headers, **delegation_headers(), **(headers or {})}
         try:
             response = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
         except _CONNECTION_ERRORS as error:

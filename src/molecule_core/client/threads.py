@@ -44,6 +44,7 @@ class EngineThread(Struct, frozen=True, kw_only=True):
     """The fields of a thread that its engine needs."""
 
     thread_id: str
+    root_id: str = ""
     base_instructions: str = ""
     model: str | None = None
     effort: str | None = None

@@ -21,6 +21,7 @@ from molecule_core.delegations.model import (
     DeliveredFile,
     SubmittedAnswer,
 )
+from molecule_core.delegations.scopes import MAY, describe_scope
 from molecule_core.delegations.transitions import DelegationCloser, active_workspace, apply_trigger, save_transition
 from molecule_core.messages.chains.model import ChainLink
 from molecule_core.messages.events import AnswerContent
@@ -136,6 +137,11 @@ class AcceptanceTransitions:
             "needs_work": [msgspec.to_builtins(each) for each in evidence if each.outcome == FAILED],
             "answers_left": acceptance.rounds - acceptance.answer_no + 1,
         }
+        # The cache has the scope of each open delegation, so that this needs no query.
+        scope = self.closer.scopes.scopes_of(row.target_id).get(row.id)
+        if scope is not None:
+            details[MAY] = msgspec.to_builtins(scope)
+            text = f"{text}\n\n{describe_scope(scope)}"
         link = ChainLink(row.chain_id, row.hop, row.cause_id)
         message = yield from self._results.insert_rework(
             target, row.source_id, text, link, row.context_id or row.id, details

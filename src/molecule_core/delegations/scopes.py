@@ -156,8 +156,7 @@ class ScopeReader:
             return held
         if own := [each for each in held if each.row.id == named_id]:
             return own
-        found = await self._store.rows("delegation", {"org_id": org_id, "id": named_id})
-        row = Delegation.from_row(found[0]) if found else None
+        row = await self._find_named(org_id, named_id)
         if row is None or row.target_id != workspace_id:
             return held
         scope = await self.scope_of(row.org_id, row.id)
@@ -166,6 +165,15 @@ class ScopeReader:
         if scope is not None:
             raise ScopeExceeded(what=ENDED, remedy=SCOPE_REMEDY)
         return held
+
+    async def _find_named(self, org_id: str, named_id: str) -> Delegation | None:
+        """Return the delegation of this id, or that whose answer was returned by the message of this id."""
+        found = await self._store.rows("delegation", {"org_id": org_id, "id": named_id})
+        if not found:
+            returned = await self._store.rows("delegation_of_message", {"org_id": org_id, "message_id": named_id})
+            own = {"org_id": org_id, "id": returned[0][0]} if returned else None
+            found = [] if own is None else await self._store.rows("delegation", own)
+        return Delegation.from_row(found[0]) if found else None
 
 
 def decide_scope(
@@ -178,6 +186,8 @@ def decide_scope(
     parent = lineage[0] if lineage else None
     is_by_person = request.sender.user_id is not None
     is_named = parent is not None and (is_by_person or parent.id == request.cause_id)
+    if parent is not None and not is_named and request.cause_id and (parent.may or cache.is_restricted(source.id)):
+        is_named = yield from _is_returned_by(request.cause_id, parent.id, source.org_id)
     granted, delegators, deadlines = list[DelegationScope](), set[str](), list[int]()
     if parent is not None and parent.may is not None:
         is_over = not parent.open or parent.deadline_at <= now
@@ -200,6 +210,12 @@ def decide_scope(
     if excess:
         return ScopeDecision(None, rejection=_rejection(", ".join(excess)))
     return ScopeDecision(limit.below().narrow(requested or UNRESTRICTED), min(deadlines))
+
+
+def _is_returned_by(message_id: str, delegation_id: str, org_id: str) -> Generator[StepRequest, Any, bool]:
+    """Return whether a message has returned an answer of a delegation, so that naming it names the delegation."""
+    rows = yield ReadQuery("delegation_of_message", {"org_id": org_id, "message_id": message_id})
+    return bool(rows) and rows[0][0] == delegation_id
 
 
 def _delegation_excess(limit: DelegationScope, request: DelegationRequest, delegators: set[str]) -> list[str]:
@@ -251,9 +267,30 @@ def _is_delivered(row: Delegation) -> bool:
 def with_scope(draft: MessageDraft, scope: DelegationScope | None) -> MessageDraft:
     """Return the message of a delegation with what it may do; what its sender wrote there is replaced."""
     metadata = {name: value for name, value in draft.message["metadata"].items() if name != MAY}
-    if scope is not None:
-        metadata[MAY] = msgspec.to_builtins(scope)
-    return replace(draft, message={**draft.message, "metadata": metadata})
+    if scope is None:
+        return replace(draft, message={**draft.message, "metadata": metadata})
+    parts = [*draft.message["parts"], {"kind": "text", "text": describe_scope(scope)}]
+    metadata[MAY] = msgspec.to_builtins(scope)
+    return replace(draft, message={**draft.message, "parts": parts, "metadata": metadata})
+
+
+def without_scope_text(parts: list[dict[str, Any]], scope: DelegationScope) -> list[dict[str, Any]]:
+    """Return the parts of a delegation's message without the text that `with_scope` has added."""
+    return parts[:-1] if parts and parts[-1].get("text") == describe_scope(scope) else parts
+
+
+def describe_scope(scope: DelegationScope) -> str:
+    """Return the text that lists for the target what a task may use, below the task."""
+    lines = ["This task may use at most:"]
+    if scope.tools is not None:
+        lines.append(f"- tools: {', '.join(scope.tools) or 'none'}, and those that answer it")
+    if scope.peers is not None:
+        lines.append(f"- peers: {', '.join(scope.peers) or 'none'}, and its delegator")
+    if scope.depth is not None:
+        lines.append(f"- levels of delegations below it: {scope.depth}")
+    if not scope.approvals:
+        lines.append("- approvals: none")
+    return "\n".join((*lines, "Anything else is refused. Do not try another way: answer, and name what is missing."))
 
 
 def parse_scope(text: str) -> DelegationScope:

@@ -29,7 +29,7 @@ from molecule_core.delegations.model import (
     delegation_wake_key,
     progress_wake_key,
 )
-from molecule_core.delegations.scopes import parse_scope
+from molecule_core.delegations.scopes import parse_scope, without_scope_text
 from molecule_core.delegations.starter import DelegationStarter
 from molecule_core.delegations.transitions import active_workspace, apply_trigger, load_delegations
 from molecule_core.messages.chat_view import message_parts
@@ -51,6 +51,7 @@ from molecule_core.store.database import (
 )
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
+from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 VIA_UPDATE = "update"
@@ -129,12 +130,13 @@ class DelegationWriter:
             raise DelegationNotEnded(status=row.status.value)
         seconds = (row.deadline_at - row.created_at) // SECOND
         terms = await self._load_terms(row)
-        scope = await self._store.rows("delegation_scope", {"org_id": row.org_id, "delegation_id": row.id})
+        rows = await self._store.rows("delegation_scope", {"org_id": row.org_id, "delegation_id": row.id})
+        scope = parse_scope(rows[0][0]) if rows else None
         return await self.begin(
             DelegationRequest(
                 source_id=row.source_id,
                 target_id=row.target_id,
-                parts=await self._load_parts(row, terms),
+                parts=await self._load_parts(row, terms, scope),
                 task=row.task,
                 sender=Sender(f"workspace:{row.source_id}", row.source_id, by.user_id, by.user_name),
                 deadline_seconds=seconds,
@@ -144,7 +146,7 @@ class DelegationWriter:
                 task_hash=row.task_hash,
                 checks=() if terms is None else terms.checks,
                 rounds=0 if terms is None else terms.rounds,
-                may=parse_scope(scope[0][0]) if scope else None,
+                may=scope,
             )
         )
 
@@ -154,11 +156,15 @@ class DelegationWriter:
         rows = await self._store.rows("acceptance", {"org_id": row.org_id, "delegation_id": row.id})
         return Acceptance.from_row(rows[0])
 
-    async def _load_parts(self, row: Delegation, terms: Acceptance | None) -> list[dict[str, Any]]:
+    async def _load_parts(
+        self, row: Delegation, terms: Acceptance | None, scope: DelegationScope | None
+    ) -> list[dict[str, Any]]:
         """Return the task's parts from its message, or its text if that was all and the message is deleted."""
         seq = row.message_seq if terms is None else terms.task_seq
         if seq is not None:
             parts = await self._message_reader.message_parts(row.target_id, seq)
+            if parts is not None and scope is not None:
+                parts = without_scope_text(parts, scope)
             if parts is not None:  # the last part of a task with checks lists them
                 return parts if terms is None else parts[:-1]
         text = [{"kind": "text", "text": row.task}]

@@ -13,7 +13,7 @@ from molecule_core.instructions import rules
 from molecule_core.instructions.catalogue import TemplateCatalogue
 from molecule_core.instructions.model import BUILT_IN_ORG, ActiveVersion, Template, TemplateContent
 
-BUILT_IN_VERSION = 8
+BUILT_IN_VERSION = 9
 """Version of all three templates."""
 BUILT_IN_AUTHOR = "molecule"
 _DOCS_PATH = "/agent-docs/replies"
@@ -25,7 +25,9 @@ This Molecule message is from the user on the canvas.
 {% elif kind == "peer_agent" %}
 This Molecule message is from a peer agent of your organisation, not from the user.
 {% elif kind == "delegation" %}
-This Molecule message is a task that a peer agent delegates to you; your answer is the result.
+This Molecule message is a task that a peer agent delegates to you; your answer is the result.\
+{% if restricted %} It lists what it may use. Use nothing else: answer with what is missing.{% endif %}
+
 {% elif kind == "delegation_result" %}
 This Molecule message is the result of a task that you delegated.\
 {% if verified == "no" %} It is answered, not verified.{% endif %}
@@ -173,7 +175,7 @@ Molecule: approval_request. Decide only with {% if reply_tool == "molecule reply
 {% else %}HTTP, see {{ docs_url }}{% endif %}.
 {% elif intent == "request" %}
 Molecule: {% if kind == "canvas_user" %}message from the user{% elif kind == "peer_agent" %}message from a peer agent\
-{% elif kind == "delegation" %}task from a peer agent\
+{% elif kind == "delegation" %}task from a peer agent{% if restricted %}, which may use only what it lists{% endif %}\
 {% elif kind == "approval_decision" %}question about your approval{% else %}{{ kind }}{% endif %}. \
 {% if reply_tool == "molecule reply" %}Print the answer, or answer with COMMAND, text on stdin.\
 {% elif reply_tool == "response" %}Your HTTP response is the answer. Do not also send it with a tool.\

@@ -39,7 +39,7 @@ class MessageContext(Struct, frozen=True, kw_only=True):
 
     `arrival_workspace_id`: the workspace that got the message, where the process serves several. `reminder`: the
     message was delivered before and not answered. `verified`: of a completed delegation's result, yes or no: whether it
-    passed checks."""
+    passed checks. `restricted`: yes for a delegated task that says what it may use at most."""
 
     kind: str = ""
     peer_id: str = ""
@@ -50,6 +50,7 @@ class MessageContext(Struct, frozen=True, kw_only=True):
     reply_handle: str = ""
     delegation_id: str = ""
     verified: str = ""
+    restricted: str = ""
     user_id: str = ""
     intent: str = ""
     due_at: str = ""

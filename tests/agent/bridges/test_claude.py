@@ -1,6 +1,7 @@
 """The driver of Claude Code against its lines: answers, traps, repeated messages, steering, stops, older versions."""
 
 import asyncio
+import json
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,6 +37,7 @@ class Events:
         self.sessions: list[str] = []
         self.texts: list[str] = []
         self.begun = asyncio.Event()
+        self.denials: dict[str, str] = {}
         self.permissions: list[ToolPermission] = []
         self.decision = PermissionDecision(is_allowed=True)
 
@@ -53,6 +55,9 @@ class Events:
 
     def limited(self, *_: object) -> None:
         """Of no interest here."""
+
+    async def find_denial(self, tool: str) -> str:
+        return self.denials.get(tool, "")
 
     async def ask_permission(self, request: ToolPermission) -> PermissionDecision:
         self.permissions.append(request)
@@ -296,3 +301,15 @@ async def test_children_in_sessions_of_their_own_are_ended_with_the_program(benc
     )
     await bench.driver.close()
     assert await bounded(child.wait()) == -9
+
+
+@requirement("AU4", "G17")
+async def test_a_tool_that_needs_no_permission_is_denied_with_its_reason_by_the_hook_before_it(tmp_path: Path) -> None:
+    bench, events = Bench(tmp_path), Events()
+    allowed = await bench.run(bench.turn("use the hook"), events)
+    events.denials["Bash"] = "the tool Bash is outside what this work may do"
+    denied = await bench.run(bench.turn("use the hook again"), events)
+    await bench.driver.close()
+    assert allowed.text == "{}"
+    decision = {"permissionDecision": "deny", "permissionDecisionReason": events.denials["Bash"]}
+    assert json.loads(denied.text) == {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}

@@ -95,6 +95,7 @@ def test_facts_of_a_message_are_single_harmless_lines() -> None:
     facts = message_variables(message(instructions=HOW, peer_id="p-1", peer_name="a\n<channel>b\x00", attempt=3), 2)
     assert facts["MOLECULE_REPLY_HANDLE"] == "m17-k3f9q"
     assert facts["MOLECULE_PEER_NAME"] == "a &lt;channel>b"
+    assert facts["MOLECULE_TASK_ID"] == ""
     assert (facts["MOLECULE_ATTEMPT"], facts["MOLECULE_RUN"]) == ("3", "2")
     assert all("\n" not in value and "\x00" not in value for value in facts.values())
 

@@ -301,3 +301,33 @@ async def test_a_message_that_waited_before_a_question_is_no_answer_to_it(server
         lines = await seen(lambda: chat(server, seat), lambda found: len(found) == 3)
         assert "Traceback" not in bridge.said
     assert ["Blue" in lines[1]["content"], "<body>say something else</body>" in lines[2]["content"]] == [True, True]
+
+
+@requirement("AU4", "G17")
+async def test_what_a_task_does_not_allow_is_denied_and_no_person_is_asked(server: Running, tmp_path: Path) -> None:
+    lead, seat, person = await server.seat("Lead"), await server.seat(), await server.person()
+
+    async def delegate(task: str, **may: Any) -> str:
+        body = {"target_id": seat.id, "task": task, "may": may}
+        return str((await lead.api.post(f"/workspaces/{lead.id}/delegate", body))["delegation_id"])
+
+    async def result(task: str) -> str:
+        detail = await seen(lambda: lead.api.get(f"/delegations/{task}"), lambda found: found["result"])
+        return str(detail["result"])
+
+    async with bridging(server, seat, tmp_path):
+        for words in ("ask for it", "use the hook"):
+            denied = await result(await delegate(words, tools=["Read"]))
+            assert "the tool Bash is outside what this work may do" in denied
+        assert (await person.get("/approvals/pending"))["approvals"] == []
+        assert await result(await delegate("use the hook", tools=["Bash"])) == "{}"
+        asked = await delegate("ask for it, which it may", tools=["Bash"])
+        (item,) = await seen(lambda: _pending(person), bool)
+        path = f"/workspaces/{seat.id}/approvals/{item['approval_id']}/decide"
+        await person.post(path, {"decision": "approve"})
+        assert '"allow"' in await result(asked)
+
+
+async def _pending(person: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await person.get("/approvals/pending"))["approvals"]
+    return found

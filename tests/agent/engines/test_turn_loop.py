@@ -115,7 +115,9 @@ class Bench:
         opener.open = lambda full_name: OpenModel(self.model, full_name)  # type: ignore[method-assign]
         live = LiveReporter(self.watcher, clock, AgentSettings(live_seconds=0.01))
         hands = DriverDependencies(self.threads, opener, sampler, box, gate, patience, ids, self.config, live, Path())  # type: ignore[arg-type]
-        driver = TurnDriver(hands, "me", prompt=lambda: None, on_end=lambda _, end: self.ends.append(end))
+        driver = TurnDriver(
+            hands, "me", prompt=lambda: None, on_end=lambda _, end: self.ends.append(end), task_of=lambda _: ""
+        )
         await bounded(driver.drive("th1"))
         await live.close()
         return self.ends[-1]

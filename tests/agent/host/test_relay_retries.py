@@ -9,6 +9,7 @@ import pytest
 from molecule_core.agent.client.retry import to_tool_error, unreachable_error
 from molecule_core.agent.host.host_approvals import HostApprovals
 from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.client.api import ApiError, NoAnswerError
 from molecule_core.tools.runners.message_tools import IDEMPOTENCY_HEADER
 from molecule_core.tools.spec import ToolError
@@ -38,12 +39,16 @@ class Platform:
 
     def __init__(self, *, waits: tuple[ToolError, ...] = (), uses: tuple[ToolError, ...] = ()) -> None:
         self.waits, self.uses = list(waits), list(uses)
+        self.denial = ""
+        """Why the tool is outside what the delegations of the workspace may do."""
         self.told: list[str] = []
         self.keys: list[str] = []
         """Under which each use was said."""
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
         """One request."""
+        if path.endswith("/scope"):
+            return {"allowed": not self.denial, "reason": self.denial}
         if path.endswith("/use"):
             self.keys.append(more["headers"][IDEMPOTENCY_HEADER])
             if self.uses:
@@ -66,7 +71,8 @@ async def relayed(platform: Platform, clock: FakeClock) -> list[str]:
     """What the host is told in the next minutes."""
     permissions = PendingPermissions()
     approvals = HostApprovals("w1", platform, clock=clock, randomness=SeededRandomness())
-    relay = PermissionRelay(approvals, platform.notify, process_key="l", is_replaced=lambda: False)
+    scopes = ToolScopes("w1", platform, clock=clock, randomness=SeededRandomness())
+    relay = PermissionRelay(approvals, scopes, platform.notify, process_key="l", is_replaced=lambda: False)
     running = asyncio.create_task(relay.run(permissions))
     assert permissions.add_request(ASKED) is not None
     for _ in range(12):
@@ -103,3 +109,11 @@ async def test_only_the_servers_word_on_an_approval_denies_what_a_person_has_app
     platform = Platform(uses=uses)
     assert await relayed(platform, clock) == told
     assert len(set(platform.keys)) == 1, "said again it is the same use"
+
+
+@requirement("AU4")
+async def test_what_a_delegation_does_not_allow_is_denied_without_asking_a_person() -> None:
+    platform = Platform()
+    platform.denial = "the tool Bash is outside what this work may do"
+    assert await relayed(platform, FakeClock()) == ["deny"]
+    assert platform.keys == []

@@ -21,6 +21,7 @@ export const VARIABLES: readonly Name[] = [
   { name: "message_handle", hint: "Handle of the message, for every agent" },
   { name: "delegation_id", hint: "Id of the delegation" },
   { name: "verified", hint: "Of a result: yes or no, whether it passed checks" },
+  { name: "restricted", hint: "Of a delegated task: yes if it lists what it may use" },
   { name: "user_id", hint: "Id of the person who wrote" },
   { name: "due_at", hint: "When an answer is due" },
   { name: "attempt", hint: "1, 2, …" },

@@ -89,6 +89,7 @@ def message_variables(message: InboxMessage, run: int) -> dict[str, str]:
         "ACTIVITY_ID": message.activity_id,
         "KIND": message.kind,
         "INTENT": message.intent,
+        "TASK_ID": message.delegation_id,
         "PEER_ID": message.peer_id,
         "PEER_NAME": message.peer_name,
         "USER_NAME": message.user_name,

@@ -23,13 +23,14 @@ from molecule_core.agent.bridges.permission_approvals import PermissionApprovals
 from molecule_core.agent.bridges.process_runner import ProgramNotStartedError
 from molecule_core.agent.bridges.session_store import SessionStore
 from molecule_core.agent.bridges.session_tools import SessionToolbox
-from molecule_core.agent.bridges.session_turn import STOPPED_REASON, BridgeTurn, ToolCounts
+from molecule_core.agent.bridges.session_turn import STOPPED_REASON, BridgeTurn, ToolCounts, TurnServices
 from molecule_core.agent.bridges.sessions import DriverDied, SessionDriver, Turn, TurnEnd, TurnUsage
 from molecule_core.agent.bridges.settings import BridgeSettings
 from molecule_core.agent.bridges.user_questions import UserQuestions
 from molecule_core.agent.bridges.worktrees import ConversationFolders, WorktreeError
-from molecule_core.agent.engines.conversations import Conversations, awaited_id_of, conversation_name
+from molecule_core.agent.engines.conversations import TASK_PREFIX, Conversations, awaited_id_of, conversation_name
 from molecule_core.agent.engines.vendor_limit import VendorLimit
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.live.reporter import LiveReporter, ReportedTurn
 from molecule_core.agent.mailbox.inbox import EntryKey, InboxEntry, MergedInbox
 from molecule_core.agent.mailbox.membership import Membership, MembershipState
@@ -85,6 +86,7 @@ class SessionParts(Struct, frozen=True, kw_only=True):
     approvals: PermissionApprovals
     questions: UserQuestions
     toolbox: SessionToolbox
+    scopes: ToolScopes
     conversations: Conversations
     folders: ConversationFolders
     live: LiveReporter
@@ -108,6 +110,14 @@ class SessionBridge:
         self._folders = parts.folders
         self._clock = parts.clock
         self._settings = parts.settings
+        self._services = TurnServices(
+            store=parts.store,
+            approvals=parts.approvals,
+            questions=parts.questions,
+            toolbox=parts.toolbox,
+            scopes=parts.scopes,
+            clock=parts.clock,
+        )
         self._running: dict[str, RunningTurn] = {}
         self._busy: set[EntryKey] = set()
         self._queued: set[EntryKey] = set()
@@ -245,6 +255,7 @@ class SessionBridge:
             cwd=Path(),
             is_repeat=run > 1,
             has_memory=self._store.has_memory(conversation),
+            delegation_id=task_of(conversation),
         )
 
     async def _run_conversation_turn(self, running: RunningTurn) -> None:
@@ -301,16 +312,7 @@ class SessionBridge:
 
     async def _drive(self, turn: Turn, message_text: str, live: ReportedTurn, tools: ToolCounts) -> TurnEnd:
         """Run one try of a turn, stopped by a person or after its time. Raises DriverDied, ProgramNotStartedError."""
-        events = BridgeTurn(
-            turn,
-            message_text,
-            live=live,
-            store=self._store,
-            approvals=self._parts.approvals,
-            questions=self._questions,
-            toolbox=self._parts.toolbox,
-            clock=self._clock,
-        )
+        events = BridgeTurn(turn, message_text, live=live, services=self._services)
         events.on_tool = tools.add
         events.on_limit = self._begin_short_limit
         started, reason = self._clock.monotonic(), ""
@@ -484,7 +486,18 @@ def _usage_fields(usage: TurnUsage | None) -> dict[str, float]:
 
 def conversation_key(message: InboxMessage) -> str:
     """Return the conversation of a message's sender, usable as a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", conversation_name(message))[:100]
+    return conversation_key_of(conversation_name(message))
+
+
+def conversation_key_of(name: str) -> str:
+    """Return the key of the conversation of this name. Ids of delegations stay as they are."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+
+
+def task_of(conversation: str) -> str:
+    """Return the delegation whose conversation has this key; empty if it is another one."""
+    prefix = conversation_key_of(TASK_PREFIX)
+    return conversation.removeprefix(prefix) if conversation.startswith(prefix) else ""
 
 
 def turn_text(message: InboxMessage) -> str:

@@ -34,6 +34,7 @@ from molecule_core.agent.engines.retry import PersistentRetry
 from molecule_core.agent.engines.vendor_limit import VendorLimit
 from molecule_core.agent.host.host_approvals import HostApprovals
 from molecule_core.agent.host.runtime import AgentRuntime
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.live.reporter import LiveReporter
 from molecule_core.agent.mailbox.membership import Membership, MembershipState
 from molecule_core.agent.prompt.loader import PARENT_VARIABLE, PromptLoader
@@ -164,6 +165,7 @@ class SessionAgent:
                 ),
                 questions=UserQuestions(workspace.id, requester, clock=clock, randomness=randomness),
                 toolbox=SessionToolbox(self._runtime, conversations),
+                scopes=ToolScopes(workspace.id, own, clock=clock, randomness=randomness),
                 conversations=conversations,
                 folders=self._folders(),
                 live=self._live,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from molecule_core.agent.bridges.permission_approvals import PermissionApprovals
 from molecule_core.agent.bridges.session_store import SessionStore
@@ -20,7 +21,9 @@ from molecule_core.agent.bridges.sessions import (
 )
 from molecule_core.agent.bridges.user_questions import UserQuestions
 from molecule_core.agent.engines.toolbox import ToolOutput
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.live.reporter import ReportedTurn
+from molecule_core.client.task_headers import acting_for
 from molecule_core.common.clock import Clock
 
 # What is logged of a turn stays small, whatever the program calls.
@@ -44,32 +47,33 @@ class ToolCounts:
         self.by_tool[name] = self.by_tool.get(name, 0) + 1
 
 
+class TurnServices(Struct, frozen=True, kw_only=True):
+    """What the events of a turn are handled with."""
+
+    store: SessionStore
+    approvals: PermissionApprovals
+    questions: UserQuestions
+    toolbox: SessionToolbox
+    scopes: ToolScopes
+    clock: Clock
+
+
 class BridgeTurn:
     """Events of one turn; a `TurnEvents`.
 
     `waits_for_person`: whether a permission or a question is open, which does not count as time of the program.
     """
 
-    def __init__(
-        self,
-        turn: Turn,
-        message_text: str,
-        *,
-        live: ReportedTurn,
-        store: SessionStore,
-        approvals: PermissionApprovals,
-        questions: UserQuestions,
-        toolbox: SessionToolbox,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, turn: Turn, message_text: str, *, live: ReportedTurn, services: TurnServices) -> None:
         self.turn = turn
         self._message_text = message_text
         self._live = live
-        self._store = store
-        self._approvals = approvals
-        self._questions = questions
-        self._toolbox = toolbox
-        self._clock = clock
+        self._store = services.store
+        self._approvals = services.approvals
+        self._questions = services.questions
+        self._toolbox = services.toolbox
+        self._scopes = services.scopes
+        self._clock = services.clock
         self._open_waits: dict[object, float] = {}
         self._waited = 0.0
         self._question_count = 0
@@ -116,12 +120,20 @@ class BridgeTurn:
         """Report a limit of the vendor that the program waits for."""
         self.on_limit(seconds, reason)
 
+    async def find_denial(self, tool: str) -> str:
+        """Return why the delegations that the agent works on do not allow a tool; a stopped turn denies."""
+        denial: str | None = await self._wait_for_person(self._scopes.find_denial(tool, self.turn.delegation_id))
+        return STOPPED_REASON if denial is None else denial
+
     async def ask_permission(self, request: ToolPermission) -> PermissionDecision:
-        """Wait for a person's decision; a stopped turn denies."""
+        """Wait for a person's decision; a stopped turn denies. No person is asked for what a delegation denies."""
+        if denial := await self.find_denial(request.tool):
+            return PermissionDecision(is_allowed=False, reason=denial)
         self._live.status("waiting_for_approval", request.tool)
-        decision: PermissionDecision | None = await self._wait_for_person(
-            self._approvals.decide(request, self.turn.turn_id, self._message_text)
-        )
+        with acting_for(self.turn.delegation_id):
+            decision: PermissionDecision | None = await self._wait_for_person(
+                self._approvals.decide(request, self.turn.turn_id, self._message_text)
+            )
         self._live.status("working")
         return decision or PermissionDecision(is_allowed=False, reason=STOPPED_REASON)
 
@@ -130,15 +142,17 @@ class BridgeTurn:
         self._live.status("waiting_for_approval", "question")
         self._question_count += 1
         key = f"question:{self.turn.turn_id}:{self.turn.run}:{self._question_count}:{hash_of(questions)}"
-        answers: Mapping[str, str] | None = await self._wait_for_person(
-            self._questions.ask(self.turn.conversation, questions, key)
-        )
+        with acting_for(self.turn.delegation_id):
+            answers: Mapping[str, str] | None = await self._wait_for_person(
+                self._questions.ask(self.turn.conversation, questions, key)
+            )
         self._live.status("working")
         return answers
 
     async def call_tool(self, name: str, arguments: Any, call_id: str) -> ToolOutput:
-        """Run one of the platform's tools."""
-        return await self._toolbox.run(self.turn.conversation, name, arguments, call_id)
+        """Run one of the platform's tools; the server decides whether the turn's delegation allows it."""
+        with acting_for(self.turn.delegation_id):
+            return await self._toolbox.run(self.turn.conversation, name, arguments, call_id)
 
     async def _wait_for_person(self, work: Any) -> Any:
         """Wait for work that depends on a person; None if the turn is stopped meanwhile."""

@@ -32,7 +32,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     `conversation`: key of the conversation, usable as a file name. `session_id`: the session of an earlier turn; empty
     for a new session. `text`: the envelope with instructions and the quoted body. `is_repeat`: an earlier try may have
     sent this very turn, so the program may have run it in whole or in part. `has_memory`: the session has had an
-    answer; nothing is lost with one that has not.
+    answer; nothing is lost with one that has not. `delegation_id`: the delegated task that is worked on; empty if none.
     """
 
     activity_id: str
@@ -45,6 +45,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     cwd: Path
     is_repeat: bool = False
     has_memory: bool = False
+    delegation_id: str = ""
 
 
 class TurnUsage(Struct, frozen=True, kw_only=True):
@@ -166,8 +167,13 @@ class TurnEvents(Protocol):
     def limited(self, seconds: float, reason: str) -> None:
         """Report that a limit of the vendor was reached, and that the program tries again by itself after this time."""
 
+    async def find_denial(self, tool: str) -> str:
+        """Return why the turn's delegations do not allow a tool, for the model; empty if they do."""
+
     async def ask_permission(self, request: ToolPermission) -> PermissionDecision:
-        """Wait for the decision about a permission. A turn that is stopped meanwhile denies."""
+        """Wait for the decision about a permission, which the turn's delegations must allow too.
+
+        A turn that is stopped meanwhile denies."""
 
     async def ask_questions(self, questions: Sequence[UserQuestion]) -> Mapping[str, str] | None:
         """Return the answers by question; None if they are not answered."""

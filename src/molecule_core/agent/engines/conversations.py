@@ -1,5 +1,6 @@
-"""Assigns messages to threads. Pure, except for a small file that stores which thread awaits which result.
+"""Assigns messages to threads. Pure, except for a small file.
 
+The file stores which thread awaits which result, and which one works on which delegation.
 There is one thread for the person, one per peer, one per task delegated to the agent, and one for system messages. The
 result of a delegated task and the decision on an approval go to the thread that requested it.
 """
@@ -16,6 +17,8 @@ from msgspec import Struct, field
 from molecule_core.wire.schemas.activity import MessageKind
 from molecule_core.wire.schemas.inbox import InboxMessage
 
+TASK_PREFIX = "task:"
+"""Prefix of the name of a delegated task's conversation; the id of the delegation follows."""
 _MAX_PENDING = 1000
 _PENDING_ID_MEMBERS = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
 """Tools whose result may arrive later as a message, and the member of their output that identifies it."""
@@ -24,9 +27,9 @@ _PENDING_ID_MEMBERS = {"delegate_task": "task_id", "delegate_task_async": "task_
 def conversation_name(message: InboxMessage) -> str:
     """Return the name of the conversation of a message."""
     if message.kind == MessageKind.DELEGATION and message.delegation_id:
-        return f"task:{message.delegation_id}"
+        return f"{TASK_PREFIX}{message.delegation_id}"
     if message.kind == MessageKind.SYSTEM:
-        return f"task:{message.delegation_id}" if message.delegation_id else "system"
+        return f"{TASK_PREFIX}{message.delegation_id}" if message.delegation_id else "system"
     if message.peer_id:
         return f"peer:{message.peer_id}"
     return "person"
@@ -56,10 +59,12 @@ class _StoredConversations(Struct):
     """Content of the file.
 
     `errands`: threads by the id they await, oldest first. `rounds`: number of the current thread of each conversation.
+    `tasks`: delegations by the thread that works on them, oldest first.
     """
 
     errands: dict[str, str] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
 
 
 class Conversations:
@@ -88,6 +93,20 @@ class Conversations:
     def thread_for(self, awaited_id: str) -> str | None:
         """Return the thread that awaits a result."""
         return self._awaited.get(awaited_id)
+
+    def assign_task(self, thread_id: str, conversation: str) -> None:
+        """Store that a thread works on the delegation of a conversation, if it is that of one. Raises OSError."""
+        if not conversation.startswith(TASK_PREFIX) or thread_id in self._stored.tasks:
+            return
+        tasks = self._stored.tasks
+        tasks[thread_id] = conversation.removeprefix(TASK_PREFIX)
+        while len(tasks) > _MAX_PENDING:
+            del tasks[next(iter(tasks))]
+        self._save()
+
+    def task_of(self, thread_id: str) -> str:
+        """Return the delegation that a thread works on; empty if it works on none."""
+        return self._stored.tasks.get(thread_id, "")
 
     def thread_key(self, conversation: str) -> str:
         """Return the key of a conversation's thread; it changes when the conversation is restarted."""

@@ -155,6 +155,7 @@ class MailLoop:
             thread = await self._retry.retry_call(
                 lambda: self._threads.start(key, developer=texts.ENGINE_INSTRUCTIONS, **self._settings)  # noqa: B023
             )
+            self._conversations.assign_task(thread.thread_id, conversation)
             try:
                 if not thread.closed and not self._is_spent(thread):
                     return thread.thread_id, await self._ensure_turn(thread.thread_id, message)

@@ -152,7 +152,13 @@ class EngineAgent:
             config.state.absolute() / FILES_FOLDER,
         )
         self._owner = _load_owner(config.state, ids)
-        driver = TurnDriver(deps, self._owner, prompt=lambda: self._prompt, on_end=self._mail_loop.record_end)
+        driver = TurnDriver(
+            deps,
+            self._owner,
+            prompt=lambda: self._prompt,
+            on_end=self._mail_loop.record_end,
+            task_of=self._conversations.task_of,
+        )
         self._drives = ActiveDrives(driver.drive, clock=clock, randomness=randomness)
         self._prompt: Prompt | None = None
         self._prompt_reported = asyncio.Event()

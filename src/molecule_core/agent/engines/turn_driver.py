@@ -47,6 +47,7 @@ from molecule_core.agent.live.reporter import LiveReporter, ReportedTurn
 from molecule_core.agent.prompt.assembly import Prompt
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.client.api import ApiError, NoAnswerError
+from molecule_core.client.task_headers import acting_for
 from molecule_core.client.threads import EngineThread, ThreadsClient
 from molecule_core.common.ids import IdGenerator
 from molecule_core.wire.schemas.live_turns import ToolStatus, TurnStatus
@@ -84,7 +85,8 @@ class DriverDependencies(NamedTuple):
 class TurnDriver:
     """Driver of threads.
 
-    `prompt`: returns the agent's current prompt. `on_end`: called with each turn that ends here.
+    `prompt`: returns the agent's current prompt. `on_end`: called with each turn that ends here. `task_of`: returns the
+    delegation that a root thread works on, or an empty text.
     """
 
     def __init__(
@@ -94,11 +96,13 @@ class TurnDriver:
         *,
         prompt: Callable[[], Prompt | None],
         on_end: Callable[[str, EndStep], None],
+        task_of: Callable[[str], str],
     ) -> None:
         self._deps = deps
         self._owner = owner
         self._prompt = prompt
         self._on_end = on_end
+        self._task_of = task_of
         config = deps.config
         self._limits = TurnLimits(config.budget, config.samplings, config.compact_at_tokens)
 
@@ -153,7 +157,8 @@ class TurnDriver:
         earlier_tokens = await _tokens_before(log) if open_turn.status == "running" else 0
         spent = TokenUsage(earlier_tokens, thread.tokens_used, thread.tree_tokens_used or 0)
         turn = TurnState(turn_id=turn_id, trigger=open_turn.trigger, spent=spent)
-        turn_run = _TurnRun(deps, log, live, thread, self._prompt())
+        task = self._task_of(thread.root_id)
+        turn_run = _TurnRun(deps, log, live, thread, self._prompt(), task)
         await turn_run.append_notes()
         end, seen = await turn_run.run(turn, self._limits)
         await log.end_turn(end.status, final=end.final, error=end.error, seen=seen)
@@ -210,7 +215,7 @@ class _LiveSampling:
 class _TurnRun:
     """The part of a turn that runs in this process.
 
-    `_own_call_ids`: tool calls that were appended by this process.
+    `_own_call_ids`: tool calls that were appended by this process. `_task`: the delegation that the turn works on.
     """
 
     def __init__(
@@ -220,12 +225,14 @@ class _TurnRun:
         live: ReportedTurn,
         thread: EngineThread,
         prompt: Prompt | None,
+        task: str,
     ) -> None:
         self._deps = deps
         self._log = log
         self._live = live
         self._thread = thread
         self._prompt = prompt
+        self._task = task
         self._own_call_ids: set[str] = set()
         granted = deps.toolbox.names if thread.tools is None else thread.tools
         tool_names = [each for each in deps.toolbox.names if each in granted]
@@ -355,7 +362,8 @@ class _TurnRun:
         for each in calls:
             self._report_call(each, "started")
             try:
-                output = await self._log.run_while_claimed(self._run_call(each))
+                with acting_for(self._task):  # the server holds the call to what the delegation may do
+                    output = await self._log.run_while_claimed(self._run_call(each))
             except TurnStopped:
                 output = ToolOutput(texts.STOPPED_TEXT, True)
             self._report_call(each, "failed" if output.is_error else "completed")

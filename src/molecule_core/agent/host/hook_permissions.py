@@ -15,6 +15,7 @@ from msgspec import Struct
 from molecule_core.agent.host.hook_events import HookEvent
 from molecule_core.agent.host.host_approvals import HostApprovals
 from molecule_core.agent.host.permission_relay import ALLOW, DENY, HOST_ENDED
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.common.ids import IdGenerator
 from molecule_core.tools.runners.approval_tools import ApprovalSummary, is_open
@@ -39,8 +40,9 @@ class OpenPermission(Struct, eq=False):
 class HookPermissions:
     """Relay of one session."""
 
-    def __init__(self, approvals: HostApprovals, ids: IdGenerator) -> None:
+    def __init__(self, approvals: HostApprovals, scopes: ToolScopes, ids: IdGenerator) -> None:
         self._approvals = approvals
+        self._scopes = scopes
         self._ids = ids
         self._open: list[OpenPermission] = []
 
@@ -74,6 +76,8 @@ class HookPermissions:
 
     async def _relay(self, event: HookEvent) -> dict[str, Any]:
         key, tool = f"hook:{self._ids.new()}", sanitize_line(event.tool_name, 200)
+        if denial := await self._scopes.find_denial(tool):
+            return _output({"behavior": DENY, "message": denial})
         approval = None
         try:
             approval = await self._approvals.request(

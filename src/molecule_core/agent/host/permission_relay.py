@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from molecule_core.agent.async_utils import is_cancelling
 from molecule_core.agent.host.host_approvals import HostApprovals
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.sanitize import sanitize_line
 from molecule_core.tools.runners import approval_tools
 from molecule_core.tools.spec import ToolError
@@ -86,9 +87,16 @@ class PermissionRelay:
     """
 
     def __init__(
-        self, approvals: HostApprovals, notify: Notify, *, process_key: str, is_replaced: Callable[[], bool]
+        self,
+        approvals: HostApprovals,
+        scopes: ToolScopes,
+        notify: Notify,
+        *,
+        process_key: str,
+        is_replaced: Callable[[], bool],
     ) -> None:
         self._approvals = approvals
+        self._scopes = scopes
         self._notify = notify
         self._process_key = process_key
         self._is_replaced = is_replaced
@@ -127,6 +135,10 @@ class PermissionRelay:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     async def _relay_request(self, request: PermissionRequest) -> None:
+        if denial := await self._scopes.find_denial(request.tool_name):  # the host has no place for the reason
+            _log.info("permission %s: %s", request.request_id, denial)
+            await self._notify(DECISION_METHOD, {"request_id": request.request_id, "behavior": DENY})
+            return
         try:
             approval = await self._approvals.wait_for_decision(
                 request.request_id, await self._request_approval(request)

@@ -26,6 +26,7 @@ from molecule_core.agent.host.host_process import command_line
 from molecule_core.agent.host.opencode_session import OpencodeSession, find_command
 from molecule_core.agent.host.permission_relay import PendingPermissions, PermissionRelay
 from molecule_core.agent.host.session_push import HostSession, SessionPush
+from molecule_core.agent.host.tool_scopes import ToolScopes
 from molecule_core.agent.mailbox.changes import download_file, follow_changes
 from molecule_core.agent.mailbox.cursors import CursorFile
 from molecule_core.agent.mailbox.inbox import MergedInbox
@@ -171,12 +172,12 @@ class AgentRuntime:
         if not has_hooks(self._client()):
             return
         host = os.getppid()
-        approvals = self._permission_approvals()
+        decided = self._permission_decisions()
         self._hooks = HookServer(
             Path(host_socket_path(host)),
             self._inbox,
             self.memberships,
-            permissions=None if approvals is None else HookPermissions(approvals, self._ids),
+            permissions=None if decided is None else HookPermissions(*decided, self._ids),
             announces=not shows_channel(command_line(host)),
             clock=self._clock,
             follow_seconds=self._config.settings.follow_seconds,
@@ -208,25 +209,27 @@ class AgentRuntime:
         self, permissions: PendingPermissions, notify: Callable[[str, dict[str, Any]], Awaitable[None]]
     ) -> None:
         """Relay the host's permission requests to the platform, until cancelled."""
-        approvals = self._permission_approvals()
-        if approvals is None:
+        decided = self._permission_decisions()
+        if decided is None:
             return
         self._permission_relay = PermissionRelay(
-            approvals,
+            *decided,
             notify,
             process_key=self._ids.new(),
             is_replaced=lambda: self._hooks is not None and self._hooks.relays_permissions,
         )
         await self._permission_relay.run(permissions)
 
-    def _permission_approvals(self) -> HostApprovals | None:
-        """Return the requester of approvals for the host's permission prompts; None if they are not relayed."""
+    def _permission_decisions(self) -> tuple[HostApprovals, ToolScopes] | None:
+        """Return what decides about the host's permission prompts; None if they are not relayed."""
         config = relay_workspace(self._config)
         if config is None:
             return None
         workspace = self.memberships.get_membership(config.id)
         requester = self._inbox_tools.requester_for(workspace)
-        return HostApprovals(workspace.id, requester, clock=self._clock, randomness=self._randomness)
+        approvals = HostApprovals(workspace.id, requester, clock=self._clock, randomness=self._randomness)
+        scopes = ToolScopes(workspace.id, workspace.requester, clock=self._clock, randomness=self._randomness)
+        return approvals, scopes
 
     async def stop(self) -> None:
         """Stop the relays and all memberships, and close the connections."""

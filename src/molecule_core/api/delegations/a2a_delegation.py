@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from molecule_core.api.delegations.scope_gate import delegation_header
 from molecule_core.api.http.response import Response
 from molecule_core.api.messages.result_waits import DelegationWait
 from molecule_core.api.routing import Request, json_response
@@ -120,7 +121,7 @@ class A2ADelegation:
             wait_seconds=wait_seconds,
             # control: delegation-deadline-passed
             deadline_seconds=ttl_of(draft, self._limits.delegation_most_seconds),
-            cause_id=named_message_id(metadata),
+            cause_id=delegation_header(request) or named_message_id(metadata),
             context_id=draft.context_id,
             trace_parent=draft.trace_parent,
             checks=terms.checks,

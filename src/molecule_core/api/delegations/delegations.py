@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.api.delegations.access import DelegationAccess
+from molecule_core.api.delegations.scope_gate import delegation_header
 from molecule_core.api.delegations.scope_routes import ScopeRoutes
 from molecule_core.api.http.response import Response
 from molecule_core.api.messages.result_waits import DelegationWait
@@ -310,7 +311,7 @@ class DelegationRoutes:
             key=idempotency_key_of(request, self._limits) or body.idempotency_key,
             wait_seconds=min(body.wait, self._limits.patience_most_seconds),
             deadline_seconds=body.deadline_seconds,
-            cause_id=body.in_reply_to,
+            cause_id=delegation_header(request) or body.in_reply_to,
             context_id=body.context_id,
             trace_parent=parse_traceparent(request.header(b"traceparent")),
             checks=terms.checks,

@@ -10,6 +10,7 @@ from typing import Any
 
 from molecule_core.access.model import CredentialKind
 from molecule_core.api.routing import Request, Route
+from molecule_core.common.text import is_valid_client_id
 from molecule_core.delegations.errors import ScopeExceeded
 from molecule_core.delegations.scopes import (
     ALWAYS_ALLOWED_TOOLS,
@@ -40,8 +41,12 @@ class ScopeGate:
         self._scopes = scopes
 
     def applies_to(self, request: Request) -> bool:
-        """Return whether the caller may work on a delegation with a scope. Needs no query."""
-        return request.caller.kind is CredentialKind.WORKSPACE and self._scopes.is_restricted(request.caller.id)
+        """Return whether the caller may work on a delegation with a scope. Needs no query.
+
+        A caller that names a delegation by the header may name one that has ended, and whose scope still counts."""
+        if request.caller.kind is not CredentialKind.WORKSPACE:
+            return False
+        return self._scopes.is_restricted(request.caller.id) or request.header(DELEGATION_HEADER) is not None
 
     async def check(self, request: Request, tools: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Raise ScopeExceeded if a call is outside what the caller's delegations may do.
@@ -102,8 +107,14 @@ def _check_peer(scope: DelegationScope, workspace_id: str) -> None:
 
 def named_delegation(request: Request, fields: Mapping[str, Any]) -> str | None:
     """Return the delegation for which a call says that it is made, by its header or by the message that it answers."""
-    named = request.header(DELEGATION_HEADER) or named_message_id(fields)
+    named = delegation_header(request) or named_message_id(fields)
     return None if named is None or "\x00" in named else named
+
+
+def delegation_header(request: Request) -> str | None:
+    """Return the delegation that the header names. A host sets it, so it counts before what its model names."""
+    named = request.header(DELEGATION_HEADER)
+    return named if named is not None and is_valid_client_id(named, request.limits.id_length) else None
 
 
 def scope_tools(route: Route) -> tuple[str, ...]:

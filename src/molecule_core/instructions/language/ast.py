@@ -15,6 +15,7 @@ MESSAGE_VARIABLES = (
     "message_handle",
     "delegation_id",
     "verified",
+    "restricted",
     "user_id",
     "due_at",
     "attempt",

@@ -260,6 +260,7 @@ class InstructionBuilder:
             reply_handle=_reply_handle(row, workspace.org_id),
             delegation_id=_delegation_id(row.kind, body.message.metadata.delegation_id),
             verified=_verified_word(row.kind, body.message.metadata.verified),
+            restricted="yes" if row.kind == MessageKind.DELEGATION and body.message.metadata.may else "",
             user_id=_short_id(body.metadata.user_id) if row.kind == MessageKind.USER else "",
             intent=row.intent or "",
             due_at="" if due_at is None else to_rfc3339(due_at),
@@ -301,6 +302,7 @@ class _MetadataShape(Struct, frozen=True):
     user_id: Any = None
     delegation_id: Any = None
     verified: Any = None
+    may: Any = None
     approval_id: Any = None
     action_hash: Any = None
 

@@ -20,6 +20,9 @@ from molecule_core.agent.bridges.sessions import QuestionOption, ToolPermission,
 from molecule_core.agent.sanitize import sanitize_line
 
 Line = dict[str, Any]
+BEFORE_TOOL = "PreToolUse"
+"""The hook that the program runs before each call of a tool, also of one that needs no permission."""
+BEFORE_TOOL_ID = "molecule-scope"
 QUESTION_TOOL = "AskUserQuestion"
 _ABORTED_PREFIX = "aborted"
 _COMPLETED = "completed"
@@ -221,6 +224,21 @@ def _read_options(options: Any) -> tuple[QuestionOption, ...]:
         for each in found
         if _as_text(each.get("label"))
     )
+
+
+def initialize_request(server_name: str, system_prompt: str) -> Line:
+    """Build the request that begins the protocol, with a hook before each call of a tool."""
+    hooks = {BEFORE_TOOL: [{"matcher": "", "hookCallbackIds": [BEFORE_TOOL_ID]}]}
+    request: Line = {"subtype": "initialize", "hooks": hooks, "sdkMcpServers": [server_name]}
+    return {**request, "appendSystemPrompt": system_prompt} if system_prompt else request
+
+
+def hook_response(denial: str) -> Line:
+    """Build the response to the hook before a call: what denies it, with the reason for the model, or nothing."""
+    if not denial:
+        return {}
+    decision = {"permissionDecision": "deny", "permissionDecisionReason": denial}
+    return {"hookSpecificOutput": {"hookEventName": BEFORE_TOOL, **decision}}
 
 
 def allow_response(tool_input: Any, updates: Sequence[Any] = ()) -> Line:

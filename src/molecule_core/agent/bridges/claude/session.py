@@ -35,6 +35,8 @@ _LIFECYCLE = "msg_lifecycle_v1"
 _STARTED_STATES = ("queued", "started")
 _NEXT = "next"
 _TOOL_PREFIX = f"mcp__{SERVER_NAME}__"
+_FREE_TOOLS = ("ToolSearch", "TodoWrite")
+"""Tools without an effect outside the session. Without the first one, the model finds none of ours."""
 
 
 class UnknownSessionError(Exception):
@@ -93,10 +95,7 @@ class ClaudeSession:
 
     async def initialize(self, system_prompt: str) -> lines.Line:
         """Begin the protocol. Raises ProgramNotStartedError, UnknownSessionError, DriverDied."""
-        request: lines.Line = {"subtype": "initialize", "hooks": None, "sdkMcpServers": [SERVER_NAME]}
-        if system_prompt:
-            request["appendSystemPrompt"] = system_prompt
-        answer = asyncio.ensure_future(self._request(request))
+        answer = asyncio.ensure_future(self._request(lines.initialize_request(SERVER_NAME, system_prompt)))
         try:
             if await self._clock.wait(asyncio.shield(answer), self._settings.start_seconds):
                 return answer.result()
@@ -366,6 +365,7 @@ class ClaudeSession:
     async def _serve_request(self, id_: str, request: lines.Line) -> None:
         handlers: dict[object, Callable[[str, lines.Line], Awaitable[lines.Line]]] = {
             "can_use_tool": self._decide_permission,
+            "hook_callback": self._check_tool,
             "mcp_message": self._serve_mcp,
         }
         handler = handlers.get(request.get("subtype"))
@@ -386,6 +386,14 @@ class ClaudeSession:
         if self._events is None:
             return ToolOutput("no message is being worked on, so tools of Molecule cannot be called.", True)
         return await self._events.call_tool(name, arguments, call_id)
+
+    async def _check_tool(self, _id: str, request: lines.Line) -> lines.Line:
+        """Answer the hook before a call: deny a tool that the turn's delegations do not allow."""
+        found = request.get("input")
+        tool = found.get("tool_name") if isinstance(found, dict) else None
+        if self._events is None or not isinstance(tool, str) or tool in _FREE_TOOLS or tool.startswith(_TOOL_PREFIX):
+            return lines.hook_response("")
+        return lines.hook_response(await self._events.find_denial(tool))
 
     async def _decide_permission(self, id_: str, request: lines.Line) -> lines.Line:
         tool, tool_input, events = request.get("tool_name"), request.get("input"), self._events

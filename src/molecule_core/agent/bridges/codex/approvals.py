@@ -13,6 +13,8 @@ PERMISSION_METHODS = (COMMAND, FILE_CHANGE, PERMISSIONS, ELICITATION)
 QUESTIONS = "item/tool/requestUserInput"
 TOOL_CALL = "item/tool/call"
 
+SHELL, PATCH = "shell", "apply_patch"
+"""Names of Codex' own tools that act, as persons and scopes know them."""
 DENIED = PermissionDecision(is_allowed=False)
 
 _AMENDMENT = "acceptWithExecpolicyAmendment"
@@ -29,7 +31,7 @@ def read_permission(method: str, params: dict[str, Any], item: Mapping[str, Any]
         suggestions = [each for each in params.get("availableDecisions") or () if isinstance(each, dict)]
         return ToolPermission(
             request_id=request_id,
-            tool="shell",
+            tool=SHELL,
             title=reason or command,
             tool_input=details,
             suggestions=suggestions,
@@ -38,7 +40,7 @@ def read_permission(method: str, params: dict[str, Any], item: Mapping[str, Any]
     if method == FILE_CHANGE:
         details = {"changes": item.get("changes") or [], "grantRoot": params.get("grantRoot"), "reason": reason or None}
         title = reason or "Change files"
-        tool = "apply_patch"
+        tool = PATCH
     elif method == PERMISSIONS:
         details = {"permissions": params.get("permissions"), "cwd": params.get("cwd"), "reason": reason or None}
         title, tool = reason or "Use further permissions", "permissions"

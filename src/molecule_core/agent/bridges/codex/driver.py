@@ -37,9 +37,13 @@ PROGRAM = "Codex"
 OLDEST_COMPLETE = (0, 169)
 APPROVAL_POLICIES = ("on-request", "untrusted")
 """When Codex asks: for what its sandbox forbids, or for every command that is not known to only read."""
+_STRICT_POLICY = APPROVAL_POLICIES[1]
+_ACTING_TOOLS = (approvals.SHELL, approvals.PATCH)
 _VERSION = re.compile(r"/(\d+)\.(\d+)\.(\d+)")
 _ABILITIES = ("streaming", "approvals", "questions", "steer", "stop", "usage", "limits")
 _LOOK_BACK_TURNS = 20
+# 1 s: Codex takes a message at once, and its turn waits for the decision meanwhile.
+_REASON_SECONDS = 1.0
 
 
 class _TurnSetup(NamedTuple):
@@ -49,6 +53,7 @@ class _TurnSetup(NamedTuple):
     thread_id: str
     text: str
     is_memory_lost: bool
+    approval_policy: str
 
 
 class CodexDriver:
@@ -173,7 +178,7 @@ class CodexDriver:
         running = CodexTurn(turn.conversation, prepared.thread_id, events, stop)
         running.model = self._models.get(prepared.thread_id, "")
         self._running[turn.conversation] = running
-        running.beginning = asyncio.create_task(self._begin(connection, running, turn, prepared.text))
+        running.beginning = asyncio.create_task(self._begin(running, turn, prepared))
         try:
             end = await self._finish(connection, running)
             return mark_lost(end, PROGRAM) if prepared.is_memory_lost else end
@@ -199,7 +204,15 @@ class CodexDriver:
                 return TurnEnd(kind="answered", text=last_message(found))
             is_interrupted = found is not None
         text = compose_text(turn.text, is_interrupted=is_interrupted, is_memory_lost=is_memory_lost)
-        return _TurnSetup(connection, thread_id, text, is_memory_lost)
+        policy = await self._approval_policy_for(events)
+        return _TurnSetup(connection, thread_id, text, is_memory_lost, policy)
+
+    async def _approval_policy_for(self, events: TurnEvents) -> str:
+        """Return when Codex asks in a turn: more often if a tool that acts is denied, since it has to ask then."""
+        for tool in _ACTING_TOOLS:
+            if await events.find_denial(tool):
+                return _STRICT_POLICY
+        return self._approval_policy
 
     async def steer(self, conversation: str, turn: Turn) -> bool:
         """Send a turn into the running turn of a conversation; return False if it must be queued instead."""
@@ -298,11 +311,12 @@ class CodexDriver:
         await connection.close()
         raise DriverDied(f"it did not answer {method} within {self._settings.start_seconds:g} seconds")
 
-    async def _begin(self, connection: CodexConnection, running: CodexTurn, turn: Turn, text: str) -> None:
+    async def _begin(self, running: CodexTurn, turn: Turn, setup: _TurnSetup) -> None:
         """Start a turn. Never raises: a refused start is the end of the turn."""
-        params = {"threadId": running.thread_id, "cwd": str(turn.cwd), **_message(turn.turn_id, text)}
+        options = {"threadId": running.thread_id, "cwd": str(turn.cwd), "approvalPolicy": setup.approval_policy}
+        params = {**options, **_message(turn.turn_id, setup.text)}
         try:
-            started = (await connection.request("turn/start", params)).get("turn")
+            started = (await setup.connection.request("turn/start", params)).get("turn")
         except CodexError as error:
             self._forget(running)
             if not running.ended.done():
@@ -440,7 +454,7 @@ class CodexDriver:
     async def _answer_permission(
         self, running: CodexTurn | None, method: str, params: dict[str, Any]
     ) -> dict[str, Any]:
-        """Ask for a permission. The reason of a denial has no place in the response: it follows as a message."""
+        """Ask for a permission. The reason of a denial has no place in the response: it is a message before it."""
         if running is None:
             return approvals.render_decision(method, params, approvals.DENIED)
         item = running.items.get(str(params.get("itemId", "")), {})
@@ -448,19 +462,14 @@ class CodexDriver:
         if not decision.is_allowed and decision.reason and running.id and self._connection is not None:
             message = {"input": [{"type": "text", "text": f"The permission was denied. {decision.reason}"}]}
             target = {"threadId": running.thread_id, "expectedTurnId": running.id}
-            self._steer_quietly(self._connection, {**target, **message})
+            await self._clock.wait(self._steer_quietly(self._connection, {**target, **message}), _REASON_SECONDS)
         return approvals.render_decision(method, params, decision)
 
-    def _steer_quietly(self, connection: CodexConnection, params: dict[str, Any]) -> None:
-        async def steer() -> None:
-            try:
-                await connection.request("turn/steer", params)
-            except (CodexError, DriverDied) as error:
-                _log.info("the reason of a denial did not reach Codex: %s", error)
-
-        task = asyncio.create_task(steer())
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
+    async def _steer_quietly(self, connection: CodexConnection, params: dict[str, Any]) -> None:
+        try:
+            await connection.request("turn/steer", params)
+        except (CodexError, DriverDied) as error:
+            _log.info("the reason of a denial did not reach Codex: %s", error)
 
 
 def read_info(user_agent: str) -> DriverInfo:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from molecule_core.agent.bridges.codex.approvals import PATCH, SHELL
 from molecule_core.agent.bridges.sessions import DriverDied, ToolStatus, TurnEvents, TurnUsage
 
 _STATUSES: dict[str, ToolStatus] = {"inProgress": "started", "completed": "completed"}
@@ -122,11 +123,11 @@ def describe_tool(item: dict[str, Any]) -> tuple[str, str] | None:
     """Return the tool and the short title of an item; None if it is no call of a tool."""
     match item.get("type"):
         case "commandExecution":
-            return "shell", _short(item.get("command"))
+            return SHELL, _short(item.get("command"))
         case "fileChange":
             changes = item.get("changes")
             paths = [str(each.get("path", "")) for each in changes if isinstance(each, dict)] if changes else []
-            return "apply_patch", _short(", ".join(paths))
+            return PATCH, _short(", ".join(paths))
         case "mcpToolCall":
             return str(item.get("tool", "")), _short(f"{item.get('server', '')} {item.get('tool', '')}")
         case "dynamicToolCall":
