@@ -23,9 +23,6 @@ _SEEN = """words => new Promise(seen => {
   watch.observe(document.body, { subtree: true, childList: true, characterData: true });
   look();
 })"""
-_ENTER = """() => addEventListener("keydown", event => {
-  if (event.key === "Enter") window.enteredAt = Date.now();
-}, { capture: true })"""
 _TOUCHED = """() => {
   window.touched = [];
   const name = node => node.nodeType === Node.TEXT_NODE ? `"${node.data}"` : node.outerHTML?.slice(0, 80) ?? "document";
@@ -49,16 +46,6 @@ def when_seen(page: Page, words: str) -> "asyncio.Task[Any]":
         return float(await bounded(page.evaluate(_SEEN, words))) / 1000
 
     return asyncio.create_task(watch())
-
-
-async def note_enter(page: Page) -> None:
-    """Notes from now on when Enter was pressed."""
-    await page.evaluate(_ENTER)
-
-
-async def entered_at(page: Page) -> float:
-    """When Enter was pressed last, in seconds since the epoch."""
-    return float(await page.evaluate("() => window.enteredAt")) / 1000
 
 
 async def note_touches(page: Page) -> None:

@@ -12,18 +12,13 @@ from molecule_core.common.limits import Limits
 from testing.canvas.company import Stage
 from testing.canvas.page_user import Desk
 from testing.running_server import running
-from testing.waits import IN_PROCESS_SECONDS, bounded
+from testing.waits import bounded
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.expectations import expect
 from tests.canvas.live_channel import Wire
 from tests.canvas.page_watchers import PRESS_IF_THERE, expect_same_story, is_marked, mark, note_touches, touches
 from tests.requirements import requirement
 
-RESUMED_MS = 5_000
-"""Two seconds, and what four browsers on two cores need."""
-BANNER_MS = 3_000
-RECOVERED_MS = 3_000
-"""A second, and what four browsers on two cores need."""
 MOST_RESUMES = 3
 MANY_EVENTS_SECONDS = 180.0
 """Thousands of messages take 10 s alone, and several times that beside other tests."""
@@ -74,7 +69,7 @@ async def test_what_was_said_while_the_channel_was_cut_appears_once_and_in_order
         await desk.stage.say("Lead", words)
     wire.mend()
     await wire.until(lambda wire: wire.opened == 2)
-    await expect(chat.message(said[-2])).to_be_visible(timeout=RESUMED_MS)
+    await expect(chat.message(said[-2])).to_be_visible()
     await desk.stage.say("Lead", said[-1])
     await chat.shows(said[-1])
     assert await chat.texts() == said
@@ -95,7 +90,7 @@ async def test_after_a_cut_the_organisation_looks_as_on_a_fresh_page(desk: Desk,
     await stage.say("Frontend", "done")
     wire.mend()
     tree = page.get_by_role("tree")
-    await expect(tree.get_by_role("treeitem", name=newcomer.name)).to_be_visible(timeout=IN_PROCESS_SECONDS * 1000)
+    await expect(tree.get_by_role("treeitem", name=newcomer.name)).to_be_visible()
     await expect(tree.get_by_role("treeitem", name="Night shift")).to_have_count(0)
     fresh = await desk.tab(page.context, "/app/org")
     await expect(fresh.get_by_role("treeitem", name=newcomer.name)).to_be_visible()
@@ -126,7 +121,7 @@ async def test_after_almost_as_many_missed_events_as_a_page_may_resume_it_is_as_
     await wire.until(lambda wire: sum("seq" in frame for frame in wire.told) >= most, seconds=MANY_EVENTS_SECONDS)
     assert not [frame for frame in wire.told if frame.get("type") == "snapshot_required"]
     chat = Chat(page, "Lead")
-    await expect(chat.message(f"Lead {shares['Lead'] - 1}")).to_be_visible(timeout=IN_PROCESS_SECONDS * 1000)
+    await expect(chat.message(f"Lead {shares['Lead'] - 1}")).to_be_visible()
     fresh = await desk.tab(page.context, "/app/org")
     await page.get_by_role("navigation", name="Main").get_by_role("link", name="Org").click()
     await expect_same_story(page, fresh)
@@ -270,7 +265,7 @@ async def test_a_lost_connection_is_told_politely_and_what_was_there_stays(desk:
     await chat.shows("still here")
     await expect(banner(page)).to_have_count(0)
     await wire.cut()
-    await expect(banner(page)).to_be_visible(timeout=BANNER_MS)
+    await expect(banner(page)).to_be_visible()
     await expect(banner(page)).to_have_attribute("aria-live", "polite")
     await expect(banner(page)).to_contain_text("Connection lost, retrying.")
     hour = await page.evaluate("() => new Date().toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })")
@@ -284,12 +279,12 @@ async def test_a_lost_connection_is_told_politely_and_what_was_there_stays(desk:
 async def test_the_words_of_a_lost_connection_go_when_it_is_back(desk: Desk, wire: Wire) -> None:
     page = await connected(desk, wire, "/app/org")
     await wire.cut()
-    await expect(banner(page)).to_be_visible(timeout=BANNER_MS)
+    await expect(banner(page)).to_be_visible()
     await expect(page.get_by_role("button", name="Retry now")).to_be_visible()
     wire.mend()
     await page.evaluate(PRESS_IF_THERE, "Retry now")  # it may have tried by itself in that moment
     await wire.until(lambda wire: wire.answers() == 2)
-    await expect(banner(page)).to_have_count(0, timeout=RECOVERED_MS)
+    await expect(banner(page)).to_have_count(0)
     await expect(page.get_by_role("banner")).to_contain_text("Live")
     assert wire.opened == 2
 

@@ -116,10 +116,8 @@ async def test_a_person_stops_the_turn(desk: Desk, page: Page) -> None:
     reporter, turn, card = await _begun(desk, page)
     turn.text("I think about")
     await expect(card).to_contain_text("I think about")
-    began = time.monotonic()
     await page.get_by_role("button", name="Stop Lead").click()
-    await bounded(turn.stop_requested())
-    assert time.monotonic() - began < 5  # benchmarks measure it; this bounds only a wait that would never end
+    await bounded(turn.stop_requested())  # how soon that is, row 90 of scripts/bench measures
     await expect(card).to_contain_text(re.compile("Stopping, as .* asked"))
     await _shot(page, "stopping")
     await bounded(turn.end("stopped"))

@@ -5,6 +5,7 @@ import asyncio
 from playwright.async_api import BrowserContext, Page, Route
 
 from testing.canvas.page_user import Desk
+from testing.waits import IN_PROCESS_SECONDS
 from tests.canvas.expectations import expect
 from tests.canvas.page_watchers import PRESS_IF_THERE
 from tests.requirements import requirement
@@ -56,7 +57,7 @@ async def test_the_code_of_a_link_leaves_the_address_before_the_server_answers_a
 
     await page.route("**/login", hold)
     await page.goto(link)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
         await asked.wait()
     assert page.url == desk.stage.server.url + "/app/"
     answer.set()

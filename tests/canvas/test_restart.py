@@ -43,8 +43,8 @@ _WORDS_GONE = """() => new Promise(gone => {
   });
   watch.observe(document.body, { subtree: true, childList: true, characterData: true });
 })"""
-BACK_SECONDS = 1.5
-"""A second from the first answer of the server, and what a shared machine adds."""
+BACK_SECONDS = 4.0
+"""A second from the first answer of the server, and what a shared machine adds; without the quick tries it is 5 s."""
 LONG_TRIES = 6
 """After so many failed tries the waits between two of them have grown to seconds."""
 

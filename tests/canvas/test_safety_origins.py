@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page
 
 from testing.canvas.company import Stage
 from testing.canvas.foreign_page import FORM, POST, SOCKET, message, serving
+from testing.waits import IN_PROCESS_SECONDS
 from tests.requirements import requirement
 
 
@@ -88,7 +89,7 @@ async def test_our_page_cannot_be_put_into_a_frame_of_another(pages: tuple[Page,
         "(url) => document.body.append(Object.assign(document.createElement('iframe'), { src: url }))", url
     )
     frame = other.frame_locator("iframe")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
         while not any(each.url.startswith("chrome-error:") for each in other.frames):
             await other.wait_for_event("framenavigated")
     assert await frame.get_by_role("tree").count() == 0

@@ -17,7 +17,7 @@ from molecule_core.common.clock import Clock, SystemClock
 from molecule_core.wire.schemas.prompts import BuildTrigger, PromptBuild
 from testing.clocks import FakeClock, SeededRandomness, settle
 from testing.running_server import Running
-from testing.waits import bounded
+from testing.waits import IN_PROCESS_SECONDS, bounded
 from tests.requirements import requirement
 
 OPS = "0197f3a2-7c1e-7b10-8c3a-2f6d5a9b1e77"
@@ -200,7 +200,7 @@ async def test_files_that_are_refused_for_good_are_not_sent_again_until_they_cha
         assert "could not be shared" in first.prompt.warnings[0]
         peers = server.times("/peers")
         heard.put_nowait({"event": "WORKSPACE_MOVED", "workspace_id": OPS})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(IN_PROCESS_SECONDS):
             while server.times("/peers") == peers:
                 await settle()
         assert server.times("/shared-context") == 1

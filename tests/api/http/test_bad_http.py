@@ -8,7 +8,7 @@ from molecule_core.store.journal import log_key
 from testing.clocks import settle
 from testing.raw_http import Reply, ask, chunk, request, wire
 from testing.running_server import ADMIN_TOKEN, Running
-from testing.waits import eventually
+from testing.waits import IN_PROCESS_SECONDS, eventually
 from tests.requirements import requirement
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -169,7 +169,7 @@ async def test_an_answer_to_head_has_no_body_and_the_next_request_its_own(plain:
         await connection.send(request("HEAD", "/nope") + request("HEAD", "/health") + request("GET", "/health"))
         raw = b""
         while b'"status":"ok"' not in raw:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(IN_PROCESS_SECONDS):
                 raw += await connection._reader.read(1 << 16)
     heads = raw.split(b"\r\n\r\n")
     assert [head.split(b" ")[1] for head in heads[:3]] == [b"404", b"405" if b"allow: " in heads[1] else b"200", b"200"]
@@ -279,7 +279,7 @@ async def test_who_asks_before_sending_is_told_to_go_on(plain: Running) -> None:
         body = b'{"name": "Asked first"}'
         headers = {"Expect": "100-continue", "Content-Length": str(len(body))}
         await connection.send(request("POST", "/orgs", token=ADMIN_TOKEN, headers=headers))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(IN_PROCESS_SECONDS):
             assert await connection._reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await connection.send(body)
         assert (await connection.reply()).status == 201

@@ -21,7 +21,7 @@ from testing.live_clients import (
 )
 from testing.raw_http import request
 from testing.running_server import ADMIN_TOKEN, Running
-from testing.waits import bounded
+from testing.waits import IN_PROCESS_SECONDS, bounded
 from tests.requirements import requirement
 
 HEALTH = request("GET", "/health")
@@ -355,7 +355,7 @@ async def _all_gone(server: Running) -> None:
         names = [repr(task.get_coro()) for task in asyncio.all_tasks() if task is not own]
         return [name for name in names if any(word in name for word in ("_Channel", "Live.", "_served"))]
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
         # The clock of the signs of life ends at its next turn; all that belongs to a channel ends with it.
         while server.server.live_hub.count_subscribers() or [name for name in left() if "Live._ping" not in name]:
             await server.admin.get("/health")
