@@ -24,6 +24,7 @@ _LONG = (
     "canvas/test_conversation_offline.py",
     "canvas/test_conversation_scroll.py",
     "canvas/test_conversation_time.py",
+    "canvas/test_demo.py",
     "canvas/test_dialogs.py",
     "canvas/test_first_minutes.py",
     "canvas/test_installed_page.py",

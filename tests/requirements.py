@@ -127,6 +127,8 @@ NOW = {
     "C114": "The menu of an agent has what the person's role allows, by pointer and by keys.",
     "C115": "The person's menu shows name and role, and has settings, theme and logout.",
     "C116": "A browser with several logins: each tab acts in the organisation that it shows; a logout ends one login.",
+    "C117": "In the demo an answer fails a check, needs work and is verified, and the page shows each with evidence.",
+    "C118": "In the demo a budget asks; a person decides on the page, and the work goes on.",
     "C99": "A stopped chain names its agents, shows its messages and leads to the conversation.",
     "C88": "An agent's answer is on the page within half a second (canvas R88, in part).",
     "C2": "Events cut, repeated and batched in any way end in the state that they give once (canvas R2).",

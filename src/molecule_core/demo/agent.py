@@ -32,6 +32,7 @@ from molecule_core.demo.heartbeat import HEARTBEAT_SECONDS, HeartbeatSender, Wor
 from molecule_core.demo.mcp_agent import run_mcp_agent
 from molecule_core.demo.mcp_client import McpServerEndedError
 from molecule_core.demo.model import (
+    MICROS,
     AckAction,
     Action,
     AgentAssignment,
@@ -39,10 +40,12 @@ from molecule_core.demo.model import (
     AskApprovalAction,
     DelegateAction,
     DemoApproval,
+    DemoFile,
     DemoMessage,
     DemoPeer,
     EscalateAction,
     ReportAction,
+    ReportCostAction,
     SayAction,
     UseApprovalAction,
     WithdrawAction,
@@ -51,6 +54,7 @@ from molecule_core.demo.model import (
 from molecule_core.demo.prompt_agent import watch_prompt
 from molecule_core.demo.push_agent import PushAgent
 from molecule_core.demo.stdout_agent import BridgeEndedError, run_stdout_agent
+from molecule_core.demo.text_analysis import split_words
 from molecule_core.wire.schemas.activity import Intent
 
 T = TypeVar("T")
@@ -139,6 +143,8 @@ class DemoAgent:
                 await self._call_once(lambda: self._notify_user(action))
             case AnswerAction():
                 await self._call_once(lambda: self._answer_peer(action))
+            case ReportCostAction():
+                await self._call_once(lambda: self._report_cost(action))
             case DelegateAction():
                 await self._apply_reaction(await self._delegate(action))
             case ReportAction():
@@ -166,14 +172,33 @@ class DemoAgent:
         """Answer by the reply handle, or with a new message if the message has none."""
         message = action.message
         if message.handle:
-            return await self._api.post(
-                f"/workspaces/{self._id}/reply", {"handle": message.handle, "text": action.text}
-            )
+            files = [] if action.file is None else await self._upload_file(action.file)
+            reply = {"handle": message.handle, "text": action.text, "attachments": files}
+            return await self._api.post(f"/workspaces/{self._id}/reply", reply)
         return await self._api.post(f"/workspaces/{message.sender}/a2a", _envelope(message, action.text))
+
+    async def _upload_file(self, file: DemoFile) -> Any:
+        path = f"/workspaces/{self._id}/chat/uploads"
+        uploaded = await self._api.upload(path, file.name, file.content.encode(), "application/json")
+        return uploaded["files"]
+
+    async def _report_cost(self, action: ReportCostAction) -> Any:
+        """Report what an answer has cost, with its words as tokens."""
+        report = {
+            "key": f"answer-{action.message.id}",
+            "activity_id": action.message.id,
+            "model": "scripted",
+            "input_tokens": len(split_words(action.message.text)),
+            "output_tokens": len(split_words(action.text)),
+            "cost_micros": round(action.cost * MICROS),
+        }
+        return await self._api.post(f"/workspaces/{self._id}/usage", report)
 
     async def _delegate(self, action: DelegateAction) -> Reaction:
         """Delegate a task; return the reaction to its start or its rejection."""
         task = {"target_id": action.to, "task": action.text, "in_reply_to": action.about}
+        if self._seat.accept:
+            task["accept"] = msgspec.to_builtins(self._seat.accept)
         headers = {"idempotency-key": action.key}
         path = f"/workspaces/{self._id}/delegate"
         try:

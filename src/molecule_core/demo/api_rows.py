@@ -40,12 +40,16 @@ def _build_message(
     message = _as_object(_params(body).get("message"))
     metadata = _as_object(message.get("metadata"))
     parts, named = message.get("parts"), metadata.get("delegation_id")
-    texts = [_as_object(part).get("text") for part in parts] if isinstance(parts, list) else []
+    shown = parts if isinstance(parts, list) else []
+    # The last part of a task with checks lists them.
+    texts = [_as_object(part).get("text") for part in (shown[:-1] if "accept" in metadata else shown)]
     is_reply = kind == MessageKind.PEER and isinstance(metadata.get("in_reply_to"), str)
+    is_returned = isinstance(metadata.get("needs_work"), list)
+    text = "\n".join(text for text in texts if isinstance(text, str))
     return DemoMessage(
         id=id,
         attempt=attempt,
-        text="\n".join(text for text in texts if isinstance(text, str)),
+        text=_quoted_lines(text) if is_returned else text,
         sender=sender,
         handle=handle if isinstance(handle, str) else "",
         delegation_id=named
@@ -54,12 +58,18 @@ def _build_message(
         else "",
         is_result=kind == MessageKind.DELEGATION_RESULT,
         is_failed=kind == MessageKind.DELEGATION_RESULT and metadata.get("status") != DelegationStatus.COMPLETED,
+        is_returned=is_returned,
         wants_answer=kind in (MessageKind.USER, MessageKind.PEER, MessageKind.DELEGATION, MessageKind.APPROVAL_DECISION)
         and intent == Intent.REQUEST
         and not is_reply,
         approval=parse_approval(metadata) if kind in APPROVAL_KINDS else None,
         needs_decision=kind == MessageKind.APPROVAL_REQUEST,
     )
+
+
+def _quoted_lines(text: str) -> str:
+    """Return the quoted lines of a text: the task, in a message that returns an answer to it."""
+    return "\n".join(line[2:] for line in text.splitlines() if line.startswith("> "))
 
 
 def parse_approval(value: Any) -> DemoApproval | None:

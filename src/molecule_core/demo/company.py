@@ -110,7 +110,8 @@ def _clean_workspace(parent_path: WorkspacePath, seat: DemoWorkspace, limits: Li
         raise msgspec.ValidationError(f"the tree must not be deeper than {limits.tree_depth} levels")
     role = validate_line(seat.role, limits.short_text_length, f"the role of {name!r}")
     examples = tuple(validate_line(each, limits.short_text_length, f"an example of {name!r}") for each in seat.examples)
-    if error := _behaviour_error(seat) or _host_error(seat) or next(filter(None, map(_skill_error, seat.craft)), ""):
+    errors = (_behaviour_error(seat), _host_error(seat), _result_error(seat), *map(_skill_error, seat.craft))
+    if error := next(filter(None, errors), ""):
         raise msgspec.ValidationError(f"the workspace {' / '.join(path)} {error}")
     below = _clean_workspaces(path, seat.seat, limits)
     return msgspec.structs.replace(seat, name=name, role=role, examples=examples, seat=below)
@@ -141,6 +142,16 @@ def _host_error(seat: DemoWorkspace) -> str:
         return "has asks_before, which is only possible for a specialist without a host. Remove its asks_before"
     wordless = [word for word in seat.asks_before if not split_words(word)]
     return f"asks before {wordless[0]!r}, which is not a word" if wordless else ""
+
+
+def _result_error(seat: DemoWorkspace) -> str:
+    if seat.accept and (seat.behaviour == "specialist" or seat.host != "none"):
+        return "has accept, which is only possible for a lead or a desk without a host. Remove its accept"
+    if (seat.delivers or seat.cost is not None) and (seat.behaviour != "specialist" or seat.host != "none"):
+        return "has delivers or cost, which is only possible for a specialist without a host. Remove them"
+    if seat.hasty and not seat.delivers:
+        return "has hasty, which requires delivers. Remove its hasty"
+    return ""
 
 
 def _skill_error(skill: DemoSkill) -> str:

@@ -17,11 +17,13 @@ from molecule_core.demo.model import (
     AskApprovalAction,
     DelegateAction,
     DemoApproval,
+    DemoFile,
     DemoMessage,
     DemoPeer,
     DemoWorkspace,
     EscalateAction,
     ReportAction,
+    ReportCostAction,
     SayAction,
     UseApprovalAction,
     WithdrawAction,
@@ -196,9 +198,11 @@ def _answer_actions(
     redelivered result without its request is only acknowledged. A result that another request waits for stays."""
     results = [(peer.name, open_request.results[peer.id]) for peer in open_request.delegates]
     text = allowed + replies.answer_text(seat, open_request.request, results)
+    costs = [] if seat.cost is None else [ReportCostAction(open_request.request, text, seat.cost)]
     return [
         *_work_actions(seat, open_request.request),
-        _reply_action(open_request.request, text),
+        _reply_action(open_request.request, text, replies.answer_file(seat, open_request.request)),
+        *costs,
         AckAction(open_request.request),
         *(
             AckAction(each)
@@ -221,10 +225,10 @@ def _work_actions(seat: DemoWorkspace, request: DemoMessage) -> list[Action]:
     return actions
 
 
-def _reply_action(request: DemoMessage, text: str) -> Action:
-    return (
-        SayAction(text, f"answer-{request.id}", request.id) if request.sender is None else AnswerAction(request, text)
-    )
+def _reply_action(request: DemoMessage, text: str, file: DemoFile | None = None) -> Action:
+    if request.sender is None:
+        return SayAction(text, f"answer-{request.id}", request.id)
+    return AnswerAction(request, text, file)
 
 
 # -- approvals ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from molecule_core.wire.schemas.acceptance import AcceptanceCheck
 from molecule_core.wire.schemas.approvals import ApprovalStatus
 
 Behaviour = Literal["lead", "specialist", "desk"]
@@ -13,6 +14,10 @@ Line = Annotated[str, Meta(min_length=1, max_length=500)]
 # 120: an example is a button, which shows all of it.
 Example = Annotated[str, Meta(min_length=1, max_length=120)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
+Money = Annotated[float, Meta(ge=0.000001, le=10_000)]
+"""An amount in the currency of the organisation."""
+MICROS = 1_000_000
+"""Millionths in one unit of a currency."""
 
 
 # -- crafts ------------------------------------------------------------------------------------------------------------
@@ -63,6 +68,13 @@ DemoSkill = Topics | Checks | Estimate | Plan
 # -- workspaces --------------------------------------------------------------------------------------------------------
 
 
+class DemoBudget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a workspace may spend in a day. `lease`: what it reserves of that before each turn."""
+
+    money: Money
+    lease: Money
+
+
 class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A workspace of the company (`[[seat]]` in the file), and those below it.
 
@@ -72,7 +84,10 @@ class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     server's default. `progress`: whether it reports progress on delegated work. `stumbles`: whether the first push of
     each delegation fails, as while a proxy restarts. `asks_before`: work that names one of these words needs an
     approval first. `prompt`: the start of its system prompt, which is reported to the server; an agent without a model
-    does not need one. `examples`: requests that the page offers while its chat is empty."""
+    does not need one. `examples`: requests that the page offers while its chat is empty. `accept`: checks that the
+    answers of those that it asks must pass. `delivers`: name of the JSON file that it attaches to an answer to a peer;
+    `hasty`: whether the file is unfinished until an answer is returned to it. `cost`: what it reports that an answer
+    has cost. `budget`: what it may spend."""
 
     name: str
     role: str
@@ -85,6 +100,11 @@ class DemoWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     asks_before: tuple[Word, ...] = ()
     prompt: str = ""
     examples: Annotated[tuple[Example, ...], Meta(max_length=5)] = ()
+    accept: Annotated[tuple[AcceptanceCheck, ...], Meta(max_length=10)] = ()
+    delivers: str = ""
+    hasty: bool = False
+    cost: Money | None = None
+    budget: DemoBudget | None = None
     craft: tuple[DemoSkill, ...] = ()
     seat: "tuple[DemoWorkspace, ...]" = ()
 
@@ -135,7 +155,8 @@ class DemoMessage(Struct, frozen=True, kw_only=True):
     """A delivered message. `sender` is a workspace id, or None for a person; `handle` is its reply handle, if any.
 
     `delegation_id`: the delegation that it begins, reports the result of, or ends. `is_failed`: there is no result, and
-    the text says why. `approval`: the one to decide (`needs_decision`), or the agent's own that it is about."""
+    the text says why. `is_returned`: an answer to the delegation failed its checks. `approval`: the one to decide
+    (`needs_decision`), or the agent's own that it is about."""
 
     id: str
     attempt: int
@@ -145,6 +166,7 @@ class DemoMessage(Struct, frozen=True, kw_only=True):
     delegation_id: str = ""
     is_result: bool = False
     is_failed: bool = False
+    is_returned: bool = False
     wants_answer: bool = True
     approval: DemoApproval | None = None
     needs_decision: bool = False
@@ -176,11 +198,27 @@ class SayAction(Struct, frozen=True):
     progress: bool = False
 
 
+class DemoFile(Struct, frozen=True):
+    """A JSON file that an answer delivers."""
+
+    name: str
+    content: str
+
+
 class AnswerAction(Struct, frozen=True):
     """Answer a peer. A second answer to the same message has no effect."""
 
     message: DemoMessage
     text: str
+    file: DemoFile | None = None
+
+
+class ReportCostAction(Struct, frozen=True):
+    """Report what an answer has cost. A second report about the same message has no effect."""
+
+    message: DemoMessage
+    text: str
+    cost: float
 
 
 class DelegateAction(Struct, frozen=True):
@@ -242,6 +280,7 @@ Action = (
     WorkAction
     | SayAction
     | AnswerAction
+    | ReportCostAction
     | DelegateAction
     | ReportAction
     | AckAction

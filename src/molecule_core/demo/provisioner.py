@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from molecule_core.client.api import ApiClient
 from molecule_core.common.errors import BadSettings
 from molecule_core.demo.company import Company, PlacedWorkspace, WorkspacePath, list_company_workspaces
-from molecule_core.demo.model import DemoWorkspace
+from molecule_core.demo.model import MICROS, DemoBudget, DemoWorkspace
 
 STATE_FILE = "demo.json"
 RUNTIME = "demo"
@@ -79,6 +79,8 @@ class WorkspaceProvisioner:
                 saved[placed.path] = await self._create_workspace(placed, saved)
             else:
                 await self._update_workspace(placed.seat, existing[known.id])
+            if placed.seat.budget is not None:
+                await self._ensure_budget(saved[placed.path].id, placed.seat.budget)
         return [(placed, saved[placed.path]) for placed in wanted]
 
     async def _create_workspace(
@@ -105,6 +107,18 @@ class WorkspaceProvisioner:
         change = {name: value for name, value in wanted.items() if row[name] != value}
         if change:
             await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
+
+    async def _ensure_budget(self, workspace_id: str, budget: DemoBudget) -> None:
+        """Create the budget of a workspace unless it has one: people may have changed that."""
+        path = f"/workspaces/{workspace_id}"
+        found = await self._api.get(f"{path}/budgets")
+        if any(each["target_id"] == workspace_id for each in found["budgets"]):
+            return
+        lease = {**found["turn_lease"], "money": round(budget.lease * MICROS)}
+        await self._api.call("PUT", f"{path}/turn-lease", body=lease)
+        org_id = (await self._api.get("/orgs"))[0]["id"]
+        new = {"scope": "workspace", "target_id": workspace_id, "unit": "money", "period": "day"}
+        await self._api.post(f"/orgs/{org_id}/budgets", {**new, "limit": round(budget.money * MICROS)})
 
     async def _remove_others(self, existing: dict[str, Any], wanted: set[WorkspacePath]) -> None:
         """Remove workspaces that the company does not have, and those that a crash left before their token was saved.

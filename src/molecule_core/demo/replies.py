@@ -1,10 +1,11 @@
 """Texts of the demo agents: notices and answers. Pure."""
 
+import json
 import re
 from collections.abc import Sequence
 
 from molecule_core.demo import text_analysis
-from molecule_core.demo.model import DemoApproval, DemoMessage, DemoPeer, DemoWorkspace
+from molecule_core.demo.model import DemoApproval, DemoFile, DemoMessage, DemoPeer, DemoWorkspace
 from molecule_core.demo.skills import apply_skill, join_list, quote_start
 from molecule_core.wire.schemas.approvals import ApprovalStatus
 
@@ -89,6 +90,18 @@ def answer_text(seat: DemoWorkspace, request: DemoMessage, results: Sequence[tup
     max_length = _MAX_LENGTH // max(1, len(results))
     parts += [f"### {name}\n\n{_result_text(name, result, max_length)}" for name, result in results]
     return "\n\n".join(parts)[:_MAX_LENGTH] or _no_answer_text(seat, request)
+
+
+def answer_file(seat: DemoWorkspace, request: DemoMessage) -> DemoFile | None:
+    """Return the file that the answer to a peer delivers, if any. A hasty agent forgets its parts the first time."""
+    if not seat.delivers:
+        return None
+    content: dict[str, object] = {"request": request.text[:_MAX_LENGTH]}
+    if request.is_returned or not seat.hasty:
+        content["parts"] = [
+            {"title": skill.title, "text": apply_skill(skill, request.text)[:_MAX_LENGTH]} for skill in seat.craft
+        ]
+    return DemoFile(seat.delivers, json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def _introduction(request: DemoMessage, results: Sequence[tuple[str, DemoMessage]]) -> list[str]:

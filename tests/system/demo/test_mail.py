@@ -51,6 +51,20 @@ def test_work_that_a_peer_delegates_wants_an_answer() -> None:
     assert (found.sender, found.delegation_id, found.is_delegated, found.is_result) == ("p", "a-1", True, False)
 
 
+def test_the_list_of_checks_is_no_part_of_a_task() -> None:
+    parts = [{"kind": "text", "text": "Plan it"}, {"kind": "text", "text": "The server checks your answer"}]
+    said = {"parts": parts, "metadata": {"delegation_id": "a-1", "accept": [{"type": "file"}]}}
+    found = parse_message_row(row(kind="delegation", source_id="p", request_body={"params": {"message": said}}))
+    assert (found.text, found.is_returned) == ("Plan it", False)
+
+
+def test_an_answer_that_is_returned_is_the_task_again() -> None:
+    text = "Needs work: 2. schema\n\nTask from 'Hub':\n> Plan it\n> today\n\nComplete the work."
+    said = {"parts": [{"kind": "text", "text": text}], "metadata": {"delegation_id": "a-1", "needs_work": [{}]}}
+    found = parse_message_row(row(kind="delegation", source_id="p", request_body={"params": {"message": said}}))
+    assert (found.text, found.is_returned, found.is_delegated) == ("Plan it\ntoday", True, True)
+
+
 @pytest.mark.parametrize(("status", "failed"), [("completed", False), ("failed", True), ("cancelled", True)])
 def test_a_result_names_its_delegation_and_whether_it_is_one(status: str, failed: bool) -> None:
     said = of_peer("delegation_result", delegation_id="d-1", status=status)

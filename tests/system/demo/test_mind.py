@@ -1,5 +1,7 @@
 """What an agent of the company decides about a message: `react`, without any process or network."""
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -20,6 +22,7 @@ from molecule_core.demo.model import (
     DemoPeer,
     DemoWorkspace,
     ReportAction,
+    ReportCostAction,
     SayAction,
     WorkAction,
 )
@@ -302,3 +305,31 @@ def test_a_long_answer_of_a_peer_leaves_room_for_the_others() -> None:
     reaction = after(LEAD, request(), result(request(), A, text="ä" * 200_000), result(request(), B))
     (text,) = told(reaction.actions)
     assert "### B\n\nb says" in text
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def delivered(keeper: DemoWorkspace, asked: DemoMessage) -> dict[str, object] | None:
+    """The content of the file that an answer has."""
+    (answer,) = answers(after(keeper, asked).actions)
+    assert answer.file is None or answer.file.name == "text.json"
+    return None if answer.file is None else dict(json.loads(answer.file.content))
+
+
+def test_a_hasty_agent_completes_its_file_once_the_answer_is_returned() -> None:
+    asked = request(sender="a")
+    keeper = seat("specialist", craft=(CRAFT,), delivers="text.json", hasty=True)
+    unfinished, complete = delivered(keeper, asked), delivered(keeper, replace(asked, id="r2", is_returned=True))
+
+    assert unfinished == {"request": TEXT}
+    assert complete is not None and "landing page" in str(complete["parts"])
+    assert delivered(replace(keeper, hasty=False), asked) == complete
+    assert delivered(replace(keeper, delivers="", hasty=False), asked) is None
+
+
+def test_what_an_answer_costs_is_reported_before_its_request_is_acknowledged() -> None:
+    for asked in (request(), request(sender="a")):
+        actions = after(seat("specialist", craft=(CRAFT,), cost=0.02), asked).actions
+        assert [type(action) for action in actions[-2:]] == [ReportCostAction, AckAction]
+        assert [each.cost for each in actions if isinstance(each, ReportCostAction)] == [0.02]

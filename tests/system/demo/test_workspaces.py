@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from molecule_core.common.errors import BadSettings
 from molecule_core.demo.company import Company
-from molecule_core.demo.model import DemoWorkspace, Topics
+from molecule_core.demo.model import DemoBudget, DemoWorkspace, Topics
 from molecule_core.demo.provisioner import (
     STATE_FILE,
     DemoState,
@@ -129,6 +130,22 @@ async def test_a_seat_whose_token_was_lost_in_a_crash_is_replaced(server: Runnin
     rows = await on_server(server)
     assert first["Hand"] not in rows
     assert rows[second["Hand"]]["name"] == "Hand"
+
+
+async def test_a_seat_gets_its_budget_once_and_what_people_change_of_it_stays(server: Running, folder: Path) -> None:
+    spender = replace(seat("Boss"), budget=DemoBudget(money=0.03, lease=0.02))
+    boss = (await settled(server, folder, Company("Ours", (spender,))))["Boss"]
+    found = await server.admin.get(f"/workspaces/{boss}/budgets")
+    (budget,) = found["budgets"]
+    assert (budget["unit"], budget["period"], budget["limit"]) == ("money", "day", 30_000)
+    assert found["turn_lease"]["money"] == 20_000
+
+    org_id = (await server.admin.get("/orgs"))[0]["id"]
+    changed = {"limit": 90_000}
+    await server.admin.call("PUT", f"/orgs/{org_id}/budgets/{budget['budget_id']}", body=changed)
+    await settled(server, folder, Company("Ours", (spender,)))
+    (kept,) = (await server.admin.get(f"/workspaces/{boss}/budgets"))["budgets"]
+    assert (kept["budget_id"], kept["limit"]) == (budget["budget_id"], 90_000)
 
 
 def test_the_book_is_read_as_it_was_written(folder: Path) -> None:

@@ -3,7 +3,7 @@
 
 import { plainLine } from "../text/plain";
 import type { DelegationItem, EventFrame, DelegationProgress, SnapshotDelegation, TimelineDelegation } from "../wire";
-import { list, number, text } from "./json";
+import { at, list, number, text } from "./json";
 
 export type DelegationStatus = "pending" | "dispatched" | "queued" | "unknown_after_send" | "completed" | "failed" | "cancelled";
 
@@ -48,6 +48,8 @@ export interface Delegation {
   /** The answer, or its beginning. */
   reply: string | null;
   replyComplete: boolean;
+  /** Whether the answer passed checks of the delegator; null: not completed. */
+  verified: boolean | null;
   retryOf: string | null;
   progress: Progress | null;
   /** Sequence number of the last event about it. */
@@ -100,6 +102,7 @@ export function mergeDelegation(known: Delegation | undefined, update: Delegatio
     ...merged,
     ...origin(known, update),
     reply: merged.status !== "completed" ? null : known.replyComplete ? known.reply : (newer.reply ?? older.reply ?? null),
+    verified: merged.status === "completed" ? (newer.verified ?? older.verified ?? null) : null,
     replyComplete: merged.status === "completed" && (known.replyComplete || update.replyComplete === true),
     attempt: Math.max(known.attempt, update.attempt ?? 0),
     takenAt: known.takenAt ?? update.takenAt ?? null,
@@ -154,6 +157,7 @@ function blank(id: string): Delegation {
     advice: null,
     reply: null,
     replyComplete: false,
+    verified: null,
     retryOf: null,
     progress: null,
     lastEventSeq: 0,
@@ -202,6 +206,7 @@ export function ofHistory(item: DelegationItem | TimelineDelegation): Delegation
     advice: item.advice,
     reply,
     replyComplete: reply !== null && isWholePreview(reply),
+    verified: status === "completed" ? item.verified : null,
     retryOf: item.retry_of,
     progress: item.progress === null ? null : progressOf(item.progress, item.progress.at ?? ""),
     complete: true,
@@ -254,7 +259,7 @@ function updateOf(frame: EventFrame): DelegationUpdate | null {
       return seq === undefined ? { id, sourceId: frame.workspace_id, targetId, lifeAt: timestamp, ...progressMembers(frame) } : { ...about, ...statusMembers(payload) };
     case "DELEGATION_COMPLETE": {
       const reply = cutReply(text(payload, "response_preview") ?? "");
-      return { ...ended, status: "completed", reply, replyComplete: isWholePreview(reply), error: null, reason: null, advice: null };
+      return { ...ended, status: "completed", reply, replyComplete: isWholePreview(reply), verified: at(payload, "verified") === true, error: null, reason: null, advice: null };
     }
     case "DELEGATION_FAILED":
       return {

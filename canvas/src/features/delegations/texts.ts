@@ -9,7 +9,7 @@ import { inactivity } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 
 interface About {
-  delegation: Pick<Delegation, "phase" | "lifeAt" | "error" | "attempt">;
+  delegation: Pick<Delegation, "phase" | "lifeAt" | "error" | "attempt" | "verified">;
   target: Workspace | undefined;
   /** Position in the queue; null if it does not wait. */
   ahead: number | null;
@@ -29,6 +29,8 @@ export function stateDetail(state: DelegationState, { delegation, target, ahead,
       const waits = target === undefined ? null : waitReason(target, now);
       return [before, waits].filter((each) => each !== null).join(", ") || null;
     }
+    case "completed":
+      return delegation.verified === null ? null : delegation.verified ? "verified: it passed all checks" : "not verified";
     case "stuck":
       return inactivity(lastActivity(delegation, target), now);
     case "unknown":
