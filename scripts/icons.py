@@ -28,7 +28,9 @@ ATOMS: tuple[tuple[float, float, float, Colour], ...] = (
 BONDS = ((9, 11, 24, 8), (9, 11, 18, 25))
 CENTRE = (15.75, 16.75)
 EXTENT = 27.0
-PALETTE = 256
+PALETTE = 128
+# Of the gradient: so few that the palette has colours left for edges, so many that no one sees them.
+STEPS = 64
 OPAQUE = 255
 # A colour of the ground fills most of a row.
 GROUND_PIXELS = 64
@@ -103,7 +105,7 @@ def draw(icon: Icon) -> list[list[bytes]]:
     for row in range(side):
         y = row + 0.5
         pixels = list[bytes]()
-        share = y / side
+        share = round(y / side * STEPS) / STEPS
         base = tuple(top + (bottom - top) * share for top, bottom in zip(TOP, BOTTOM, strict=True))
         for column in range(side):
             x = column + 0.5

@@ -51,6 +51,9 @@ async def test_an_answer_that_fails_a_check_is_worked_on_again_and_then_verified
         seen = [when_seen(page, words) for words in ("being checked", "needs work", "passed all checks")]
         times = await asyncio.gather(*seen)
         assert times == sorted(times)
+        card = page.locator("[data-delegation]").last
+        await card.get_by_text("Checks of the answer").click()
+        await expect(card.locator("[data-outcome=failed]")).to_contain_text('"parts" is a required property')
         await page.get_by_role("link", name="View task").click()
         checks = page.get_by_role("region", name="Checks").get_by_role("listitem")
         await expect(checks.filter(has_text="Answer 1: failed")).to_contain_text(["parts", "parts"])
@@ -59,6 +62,12 @@ async def test_an_answer_that_fails_a_check_is_worked_on_again_and_then_verified
         history = page.get_by_role("region", name="History")
         await expect(history).to_contain_text("Passed all checks")
         await expect(page.get_by_text("Verified: it passed all checks.")).to_be_visible()
+        await page.get_by_role("link", name="Show the whole request").click()
+        events = page.get_by_role("region", name="Events")
+        delegated = events.get_by_role("listitem").filter(has_text="Support delegated to Writer, verified")
+        await delegated.get_by_text("Checks of the answer").click()
+        await expect(delegated.locator("[data-outcome=passed]")).to_have_count(3)
+        await expect(page.get_by_role("article", name="Request")).to_contain_text("0.02")
 
 
 @requirement("C118")

@@ -818,7 +818,10 @@ export interface TreeTotals {
   working: number;
 }
 
-/** A delegation in a tree. Read access to the root includes the whole tree. */
+/**
+ * A delegation in a tree. Read access to the root includes the whole tree. `checks`: how many the answer must
+ * pass.
+ */
 export interface DelegationTreeNode {
   delegation_id: string;
   status: string;
@@ -846,6 +849,7 @@ export interface DelegationTreeNode {
   own_seconds: TreeDurations;
   subtree: TreeTotals;
   children: DelegationTreeNode[];
+  checks: number;
 }
 
 /**

@@ -85,6 +85,7 @@ def _tree_node(
         own_seconds=own,
         subtree=_tree_sums(row, own, [child.subtree for child in children]),
         children=children,
+        checks=item.checks,
     )
 
 

@@ -6,6 +6,7 @@ import { errorText } from "../../core/api/api";
 import { useStored } from "../../core/store/store";
 import type { BudgetView } from "../../core/wire";
 import { Button } from "../../ui/Button";
+import form from "../../ui/InlineForm.module.css";
 import group from "../../ui/SettingsGroup.module.css";
 import { ActionProblem, useAction } from "../../ui/useAction";
 import { amountText, parseAmount, stateText, usageText } from "./amounts";
@@ -73,7 +74,7 @@ function BudgetRow({ budget, mayChange, onChanged }: { budget: BudgetView; mayCh
   };
   const remove = (): void => action.run(() => api.deleteBudget(identity.org.id, budget.budget_id), "Deleted", onChanged);
   return (
-    <li className={css.budget}>
+    <li className={form.form}>
       <span className={css.name}>{name}</span>
       <meter className={css.meter} min={0} max={limit} high={limit * 0.8} optimum={0} value={budget.spent + budget.leased} aria-label={`Use of the budget of ${name}`} />
       <span className={css.use}>
@@ -81,7 +82,7 @@ function BudgetRow({ budget, mayChange, onChanged }: { budget: BudgetView; mayCh
         {stateText(budget) !== "" && <strong>{` ${stateText(budget)}`}</strong>}
       </span>
       {mayChange && typed === null && (
-        <span className={css.actions}>
+        <span className={form.form}>
           <Button onClick={() => setTyped(amountText(budget.unit, budget.limit).replace(" tokens", ""))} disabled={action.busy}>
             Change…
           </Button>
@@ -91,7 +92,7 @@ function BudgetRow({ budget, mayChange, onChanged }: { budget: BudgetView; mayCh
         </span>
       )}
       {typed !== null && (
-        <form className={css.actions} onSubmit={save}>
+        <form className={form.form} onSubmit={save}>
           <label htmlFor={id}>{`Limit of ${name}`}</label>
           <input id={id} value={typed} inputMode="decimal" autoComplete="off" onChange={(event) => setTyped(event.target.value)} />
           <Button type="submit" disabled={amount === null || action.busy}>
@@ -100,12 +101,12 @@ function BudgetRow({ budget, mayChange, onChanged }: { budget: BudgetView; mayCh
           <Button onClick={() => setTyped(null)}>Cancel</Button>
         </form>
       )}
-      <ActionProblem action={action} className={css.problem} />
+      <ActionProblem action={action} className={form.whole} />
     </li>
   );
 }
 
-function useTargetName(budget: BudgetView): string {
+export function useTargetName(budget: BudgetView): string {
   const workspaces = useData((state) => state.workspaces);
   const name = workspaces.get(budget.workspace_id)?.name ?? budget.workspace_id;
   if (budget.scope === "subtree") return `${name} and its team`;
@@ -134,8 +135,8 @@ function AddBudget({ onAdded }: { onAdded: () => Promise<void> }) {
     });
   };
   return (
-    <form className={css.add} onSubmit={submit}>
-      <label htmlFor={id}>Add a budget</label>
+    <form className={form.form} onSubmit={submit}>
+      <label htmlFor={id} className={form.whole}>Add a budget</label>
       <select aria-label="Workspace" value={target} onChange={(event) => setTarget(event.target.value)}>
         <option value="">Choose a workspace</option>
         {names.map((each) => (
@@ -163,7 +164,7 @@ function AddBudget({ onAdded }: { onAdded: () => Promise<void> }) {
       <Button type="submit" disabled={target === "" || limit === null || action.busy}>
         Add budget
       </Button>
-      <ActionProblem action={action} className={css.problem} />
+      <ActionProblem action={action} className={form.whole} />
     </form>
   );
 }

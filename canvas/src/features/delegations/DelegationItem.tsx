@@ -11,6 +11,7 @@ import { Link } from "../../ui/Link";
 import { MessageText } from "../../ui/MessageText";
 import { useNow } from "../../ui/useNow";
 import { Time } from "../../ui/Time";
+import { CheckDetails } from "./Checks";
 import { DelegationMark } from "./DelegationMark";
 import { hrefOf } from "../../core/router";
 import { delegationState, isOpen, shownTask, type Delegation, type Progress } from "../../core/state/delegations";
@@ -54,12 +55,18 @@ export const DelegationItem = memo(function DelegationItem({ delegation, sourceN
           {isOpen(delegation) && delegation.progress !== null && <ProgressLine progress={delegation.progress} />}
           {delegation.status === "completed" && <Answer delegation={delegation} />}
           {(delegation.status === "failed" || delegation.status === "cancelled") && <Failure delegation={delegation} />}
+          {wasChecked(delegation) && <CheckDetails id={id} />}
         </div>
         <DelegationActions delegation={delegation} />
       </div>
     </li>
   );
 });
+
+/** Whether it is known to have checks. An open one says so by its phase, once there is something to see. */
+function wasChecked({ phase, verified, reason }: Delegation): boolean {
+  return phase === "checking" || phase === "needs_work" || verified === true || reason === "unproven";
+}
 
 export function PeerLink({ id }: { id: string }) {
   const name = useData((state) => state.workspaces.get(id)?.name);

@@ -26,6 +26,7 @@ function shown(seconds: number): HTMLElement {
     takenAt: null,
     settledAt: null,
     lifeAt: null,
+    checks: 0,
     own: null,
   };
   new TestPage().load().show(<DelegationTimeline rows={rowsOf(treeOf([node]), new Set())} facts={[]} now={BEGIN + seconds * 1_000} />);

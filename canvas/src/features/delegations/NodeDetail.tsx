@@ -7,8 +7,8 @@ import { MessageText } from "../../ui/MessageText";
 import { Time } from "../../ui/Time";
 import { isOpen, type Delegation } from "../../core/state/delegations";
 import { exact } from "../../core/text/time";
-import { plural } from "../../core/text/strings";
-import type { AcceptanceReport, CheckEvidence, DelegationDetail, DelegationScope, DelegationTimelineEntry } from "../../core/wire";
+import type { DelegationDetail, DelegationScope, DelegationTimelineEntry } from "../../core/wire";
+import { Checks } from "./Checks";
 import { Answer, DelegationActions, Failure, PeerLink, ProgressLine, StateText } from "./DelegationItem";
 import { useDelegation } from "./useDelegation";
 import { scopeLines, shownTimeline } from "./texts";
@@ -50,7 +50,11 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
           )}
         </Part>
       )}
-      {full.acceptance !== null && <Checks acceptance={full.acceptance} />}
+      {full.acceptance !== null && (
+        <Part title="Checks">
+          <Checks acceptance={full.acceptance} />
+        </Part>
+      )}
       {failed && (
         <Part title="Why it ended">
           <Failure delegation={delegation} />
@@ -66,43 +70,6 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
 function FullAnswer({ full, delegation }: { full: DelegationDetail; delegation: Delegation }) {
   if (full.result === null) return <Answer delegation={delegation} />;
   return full.result === "" ? <p className={css.quiet}>The answer is empty.</p> : <MessageText text={full.result} />;
-}
-
-/** The checks of the answer, each with what it found in each answer. */
-function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
-  return (
-    <Part title="Checks">
-      <ol className={css.facts}>
-        {acceptance.sentences.map((sentence, at) => (
-          <li key={at}>
-            <bdi>{sentence}</bdi>
-            <ul>
-              {acceptance.evidence.filter((each) => each.check === at + 1).map((each) => <Evidence key={each.answer} evidence={each} />)}
-            </ul>
-          </li>
-        ))}
-      </ol>
-    </Part>
-  );
-}
-
-function Evidence({ evidence }: { evidence: CheckEvidence }) {
-  const { file, size, sha256 } = evidence;
-  return (
-    <li>
-      Answer {evidence.answer}: {evidence.outcome === "passed" ? "passed" : "failed"}
-      {evidence.detail && (
-        <>
-          , <bdi>{evidence.detail}</bdi>
-        </>
-      )}
-      <span className={css.quiet} title={sha256}>
-        {" "}
-        {file && <bdi>{file} </bdi>}
-        {size !== undefined && size !== null && plural(size, "byte")}
-      </span>
-    </li>
-  );
 }
 
 /** What the task may do at most. */

@@ -27,6 +27,7 @@ function node(id: string, parentId: string | null, part: Partial<DelegationNode>
     takenAt: null,
     settledAt: null,
     lifeAt: null,
+    checks: 0,
     own: null,
     ...part,
   };
@@ -60,6 +61,7 @@ function wire(id: string, children: DelegationTreeNode[], part: Partial<Delegati
     own_seconds: { waiting: 0, working: 0 },
     subtree: { nodes: 1, open: 1, failed: 0, waiting: 0, working: 0 },
     children,
+    checks: 0,
     ...part,
   };
 }

@@ -23,6 +23,8 @@ export interface DelegationNode {
   takenAt: string | null;
   settledAt: string | null;
   lifeAt: string | null;
+  /** How many its answer must pass; 0 where only live events are known. */
+  checks: number;
   /** As measured by the server, once it has ended. */
   own: Seconds | null;
 }
@@ -65,13 +67,14 @@ function nodeOf(node: DelegationTreeNode, parentId: string | null): DelegationNo
     takenAt: node.taken_at,
     settledAt: node.settled_at,
     lifeAt: node.last_heartbeat,
+    checks: node.checks,
     own: node.settled_at === null ? null : node.own_seconds,
   };
 }
 
 function nodeOfLive(one: Delegation): DelegationNode {
   const { id, parentId, sourceId, targetId, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt } = one;
-  return { id, parentId, sourceId, targetId, targetName: null, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt, own: null };
+  return { id, parentId, sourceId, targetId, targetName: null, task, status, phase, attempt, reason, error, advice, reply, createdAt, takenAt, settledAt, lifeAt, checks: one.verified === true ? 1 : 0, own: null };
 }
 
 /** The nodes that were read, with their current state, and their new sub-tasks. */
@@ -93,8 +96,8 @@ function grown(node: DelegationNode, live: Delegation | undefined): DelegationNo
   if (live === undefined || RANK[live.status] < RANK[node.status]) return node;
   // The page may know the end before the live connection reports it, but not the other way round.
   if (node.settledAt !== null) return node;
-  const { targetName, parentId, createdAt } = node;
-  return { ...nodeOfLive(live), targetName, parentId, createdAt, task: live.task || node.task };
+  const { targetName, parentId, createdAt, checks } = node;
+  return { ...nodeOfLive(live), targetName, parentId, createdAt, checks, task: live.task || node.task };
 }
 
 function childrenByParent(delegations: ReadonlyMap<string, Delegation>): ReadonlyMap<string, readonly Delegation[]> {

@@ -16,6 +16,7 @@ import { plural, sentence } from "../../core/text/strings";
 import css from "./About.module.css";
 import { A2AAgentSection } from "./A2AAgentSection";
 import { AgentActions } from "./AgentActions";
+import { WorkspaceBudget } from "../budgets/WorkspaceBudget";
 import { ConnectedApps } from "../apps/ConnectedApps";
 import { Fact, Section } from "./Section";
 
@@ -29,6 +30,9 @@ export function About({ workspace }: { workspace: Workspace }) {
       <Card card={workspace.agent_card} />
       {workspace.a2a_card_url !== null && <A2AAgentSection workspace={workspace} cardUrl={workspace.a2a_card_url} />}
       <WorkspaceSection workspace={workspace} />
+      <Section title="Budget">
+        <WorkspaceBudget workspaceId={workspace.id} />
+      </Section>
       {canSend && (
         <Section title="Answers">
           <Suspense fallback={<p className={css.none}>Loading…</p>}>

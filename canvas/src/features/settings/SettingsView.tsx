@@ -65,6 +65,7 @@ export function SettingsView() {
         <Connect />
         <Work />
         <Activity />
+        <Usage />
         <Instructions />
         <OrgName />
         <Person />
@@ -188,6 +189,21 @@ function Activity() {
       <p>
         <Link className={css.way} to={{ view: "activity", filters: {} }}>
           View activity
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+/** As above. */
+function Usage() {
+  return (
+    <section className={group.group} aria-labelledby="settings-usage">
+      <h3 id="settings-usage">Usage</h3>
+      <p className={group.hint}>What agents cost, by agent, team, model, day and request, and the prices of models.</p>
+      <p>
+        <Link className={css.way} to={{ view: "usage", by: "agent" }}>
+          View usage
         </Link>
       </p>
     </section>

@@ -12,8 +12,9 @@ import { CopyButton } from "../../ui/CopyButton";
 import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import page from "../../ui/Page.module.css";
+import { CheckDetails } from "../delegations/Checks";
 import { DelegationTrees } from "../delegations/DelegationTrees";
-import { nodesOf, treeOf, withLive } from "../delegations/tree";
+import { nodesOf, treeOf, withLive, type DelegationNode } from "../delegations/tree";
 import { causedTurns, costText, countCalls, eventsOf, extraRows, requestState, secondsTaken, toolsText, usageText, type RequestState, type TraceEvent } from "./events";
 import { useTrace } from "./useTrace";
 import css from "./TraceView.module.css";
@@ -43,6 +44,7 @@ function Trace({ trace }: { trace: TraceDetail }) {
   const { router } = useApp();
   const delegations = useData((state) => state.delegations);
   const nodes = useMemo(() => trace.delegations.flatMap(nodesOf), [trace]);
+  const byId = useMemo(() => new Map(withLive(nodes, delegations).map((node) => [node.id, node])), [nodes, delegations]);
   const tree = useMemo(() => treeOf(withLive(nodes, delegations)), [nodes, delegations]);
   const extra = useMemo(() => extraRows(trace), [trace]);
   const events = useMemo(() => eventsOf(trace), [trace]);
@@ -61,7 +63,7 @@ function Trace({ trace }: { trace: TraceDetail }) {
                   {offset(trace, event.at)}
                 </time>
                 <div>
-                  <EventText event={event} currency={trace.currency} />
+                  <EventText event={event} currency={trace.currency} node={event.kind === "message" ? byId.get(event.message.activity_id) : undefined} />
                   {event.kind === "turn" && <CausedTurns trace={trace} of={event.turn} caused={caused} />}
                 </div>
               </li>
@@ -129,10 +131,11 @@ function CausedTurns({ trace, of, caused }: { trace: TraceDetail; of: TraceTurn;
   );
 }
 
-function EventText({ event, currency }: { event: TraceEvent; currency: string }) {
+/** `node`: the delegation that a message began. */
+function EventText({ event, currency, node }: { event: TraceEvent; currency: string; node: DelegationNode | undefined }) {
   switch (event.kind) {
     case "message":
-      return <MessageEvent message={event.message} />;
+      return <MessageEvent message={event.message} node={node} />;
     case "approval":
       return <ApprovalEvent approval={event.approval} />;
     case "turn":
@@ -153,17 +156,21 @@ function Line({ children, words }: { children: ReactNode; words?: string | null 
   );
 }
 
-function MessageEvent({ message }: { message: TraceMessage }) {
+function MessageEvent({ message, node }: { message: TraceMessage; node: DelegationNode | undefined }) {
   const { kind, method, source_id, source_name, workspace_id, workspace_name, summary } = message;
   const sender = <Party id={source_id} name={source_name} />;
   const receiver = <Party id={workspace_id} name={workspace_name} />;
   const state = message.state === "declined" ? ", declined" : message.state === "open" ? ", no answer yet" : "";
   if (kind === "delegation") {
+    const end = node?.status === "completed" ? (node.checks > 0 ? ", verified" : ", answered, not verified") : state;
     return (
-      <Line words={summary}>
-        {sender} <Link to={{ view: "delegation", id: message.activity_id, node: null }} className={css.link}>delegated</Link> to {receiver}
-        {state}
-      </Line>
+      <>
+        <Line words={summary}>
+          {sender} <Link to={{ view: "delegation", id: message.activity_id, node: null }} className={css.link}>delegated</Link> to {receiver}
+          {end}
+        </Line>
+        {node !== undefined && node.checks > 0 && <CheckDetails id={node.id} />}
+      </>
     );
   }
   if (source_id === workspace_id && method === "notify") return <Line words={summary}>{sender} wrote to the person</Line>;

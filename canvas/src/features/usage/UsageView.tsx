@@ -10,6 +10,7 @@ import { Link } from "../../ui/Link";
 import { Notice } from "../../ui/Notice";
 import page from "../../ui/Page.module.css";
 import { money } from "./money";
+import { Prices } from "./Prices";
 import { useUsage } from "./useUsage";
 import css from "./UsageView.module.css";
 
@@ -53,9 +54,16 @@ export function UsageView({ by }: { by: UsageGrouping }) {
         ) : (
           <>
             <DayBars report={days} />
+            {by !== "day" && (
+              <details>
+                <summary className={css.more}>Days as a table</summary>
+                <UsageTable report={days} />
+              </details>
+            )}
             <UsageTable report={report} />
           </>
         )}
+        <Prices />
       </div>
     </div>
   );
@@ -94,7 +102,7 @@ function DayBars({ report }: { report: UsageReport }) {
 
 function UsageTable({ report }: { report: UsageReport }) {
   return (
-    <div className={css.scroll} tabIndex={0} role="region" aria-label="Sums">
+    <div className={css.scroll} tabIndex={0} role="region" aria-label={`Sums by ${report.by}`}>
       <table className={css.table}>
         <thead>
           <tr>

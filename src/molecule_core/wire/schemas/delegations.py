@@ -256,7 +256,7 @@ class TreeTotals(Struct, frozen=True):
 
 
 class DelegationTreeNode(Struct, frozen=True, kw_only=True):
-    """A delegation in a tree. Read access to the root includes the whole tree."""
+    """A delegation in a tree. Read access to the root includes the whole tree. `checks`: how many the answer must pass."""
 
     delegation_id: str
     status: str
@@ -284,6 +284,7 @@ class DelegationTreeNode(Struct, frozen=True, kw_only=True):
     own_seconds: TreeDurations
     subtree: TreeTotals
     children: "list[DelegationTreeNode]"
+    checks: int = 0
 
 
 class DelegationDetail(Struct, frozen=True, kw_only=True):

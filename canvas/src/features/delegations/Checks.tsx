@@ -1,0 +1,62 @@
+/** The checks of an answer, each with what it found in each answer. */
+
+import { useState } from "react";
+import { exact } from "../../core/text/time";
+import { plural } from "../../core/text/strings";
+import type { AcceptanceReport, CheckEvidence } from "../../core/wire";
+import { useDelegationDetail } from "./useDelegation";
+import css from "./Checks.module.css";
+
+export function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
+  return (
+    <ol className={css.checks}>
+      {acceptance.sentences.map((sentence, at) => (
+        <li key={at}>
+          <bdi className={css.text}>{sentence}</bdi>
+          <ul>
+            {acceptance.evidence.filter((each) => each.check === at + 1).map((each) => <Evidence key={each.answer} evidence={each} />)}
+          </ul>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** What a check found. A program wrote some of the texts, which may be long. */
+function Evidence({ evidence }: { evidence: CheckEvidence }) {
+  const { file, size, sha256, at } = evidence;
+  const facts = [file, size !== undefined && size !== null && plural(size, "byte"), at && exact(at)].filter((each) => each);
+  return (
+    <li data-outcome={evidence.outcome}>
+      Answer {evidence.answer}: {evidence.outcome === "passed" ? "passed" : "failed"}
+      {evidence.detail && (
+        <bdi className={css.text} tabIndex={evidence.detail.length > LONG ? 0 : undefined}>
+          {evidence.detail}
+        </bdi>
+      )}
+      {facts.length > 0 && (
+        <span className={css.quiet} title={sha256 && `SHA-256: ${sha256}`}>
+          {facts.map((each, index) => (
+            <bdi key={index}>{each}</bdi>
+          ))}
+        </span>
+      )}
+    </li>
+  );
+}
+
+/** Longer texts may scroll, also by keys. */
+const LONG = 400;
+
+/** The checks of a delegation that is listed among others: read when they are opened, and again when it changes. */
+export function CheckDetails({ id }: { id: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const { full, problem } = useDelegationDetail(isOpen ? id : null);
+  return (
+    <details className={css.details} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Checks of the answer</summary>
+      {problem !== null && <p role="alert">{problem}</p>}
+      {full !== null && full.acceptance !== null && <Checks acceptance={full.acceptance} />}
+    </details>
+  );
+}
