@@ -19,7 +19,7 @@ test("an operator changes what a turn reserves", async () => {
   expect(screen.getByText(/Before a turn it reserves 0.50 or 100,000 tokens/)).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Change reservation…" }));
   fireEvent.change(screen.getByLabelText("Money"), { target: { value: "0.25" } });
-  fireEvent.click(screen.getByRole("button", { name: "Save" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save reservation" }));
   await flushPromises();
   expect(request).toHaveBeenCalledWith("PUT", "/workspaces/ops/turn-lease", { money: 250_000, tokens: 100_000 });
   expect(screen.getByRole("button", { name: "Change reservation…" })).toBeTruthy();

@@ -53,7 +53,7 @@ export function WorkspaceBudget({ workspaceId }: { workspaceId: string }) {
           <label>
             Tokens <input value={typed.tokens} inputMode="decimal" autoComplete="off" onChange={(event) => setTyped({ ...typed, tokens: event.target.value })} />
           </label>
-          <Button type="submit" disabled={money === null || tokens === null || action.busy}>Save</Button>
+          <Button type="submit" disabled={money === null || tokens === null || action.busy}>Save reservation</Button>
           <Button onClick={() => setTyped(null)}>Cancel</Button>
         </form>
       )}

@@ -63,7 +63,7 @@ export function Prices() {
                 {KINDS.map(([kind, label]) => (
                   <th key={kind} scope="col" className={css.number}>{label}</th>
                 ))}
-                {mayChange && <th scope="col"><span className="visually-hidden">Actions</span></th>}
+                {mayChange && <td />}
               </tr>
             </thead>
             <tbody>

@@ -256,7 +256,9 @@ class TreeTotals(Struct, frozen=True):
 
 
 class DelegationTreeNode(Struct, frozen=True, kw_only=True):
-    """A delegation in a tree. Read access to the root includes the whole tree. `checks`: how many the answer must pass."""
+    """A delegation in a tree. Read access to the root includes the whole tree.
+
+    `checks`: how many the answer must pass."""
 
     delegation_id: str
     status: str
