@@ -1,5 +1,6 @@
 """reply, decline and present_options over a real server, as the command line, LangChain and MCP hosts call them."""
 
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from testing.engines import Engine
 from testing.mcp_clients import ERAS, hosted
 from testing.running_server import Running, Seat, running
+from testing.waits import eventually
 from tests.requirements import requirement
 from tests.tools.test_caller import chat, refusal
 from tests.tools.tool_callers import Sitting
@@ -67,6 +69,33 @@ async def test_a_handle_that_is_used_twice_gives_the_first_result(server: Runnin
     again = await Sitting(ops)("reply", handle=handle, text="yes, of course")
     assert again == first
     assert await chat(server.admin, ops.id) == [("user", "tea?"), ("agent", "yes")]
+
+
+@requirement("M27", "D20")
+@pytest.mark.parametrize("host", ["sitting", *ERAS])
+@pytest.mark.parametrize(("data", "outcome"), [([{"total": 42}], "completed"), ([{"total": "42"}], "failed")])
+async def test_data_of_a_reply_is_what_a_check_of_a_schema_reads(
+    server: Running, host: str, data: list[Any], outcome: str
+) -> None:
+    lead = await server.seat("Lead")
+    ops = await server.seat("Ops", parent_id=lead.id)
+    schema = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    given = {"target_id": ops.id, "task": "add it up", "accept": [{"type": "schema", "schema": schema}], "rounds": 0}
+    begun = await lead.api.post(f"/workspaces/{lead.id}/delegate", given)
+    async with contextlib.AsyncExitStack() as stack:
+        call: Any = Sitting(ops)
+        if host in ERAS:
+            call = (await stack.enter_async_context(hosted(server, ops.token, host))).call
+        message = (await call("wait_for_message", timeout_secs=1))["message"]
+        answer = {"handle": handle_of(message), "text": "The total is in the data.", "data": data}
+        assert (await call("reply", **answer))["acknowledged"]
+
+    async def look() -> Any:
+        return await lead.api.get(f"/delegations/{begun['delegation_id']}")
+
+    ended = await eventually(look, lambda found: found["delegation"]["phase"] == "ended")
+    assert ended["delegation"]["status"] == outcome
+    assert [each["type"] for each in ended["acceptance"]["evidence"]] == ["schema"]
 
 
 @requirement("M27")

@@ -138,7 +138,7 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
         "close_agent": {"descendants", *target},
         "resume_agent": target,
         "list_agents": {"prefix", *mine},
-        "reply": {"handle", "text", "progress", "attachments", *via},
+        "reply": {"handle", "text", "progress", "attachments", "data", *via},
         "decline": {"handle", "reason", *via},
         "present_options": {"question", "options", *via},
         "reply_to_workspace": {"workspace_id", "peer_id", "text", "activity_id", "intent", "attempt", *answers},

@@ -127,6 +127,16 @@ async def test_a_handle_is_known_after_its_message_was_answered(clock: FakeClock
     assert both[0] == both[1]
 
 
+@requirement("M27")
+async def test_data_of_an_answer_is_sent_along(server: StandIn, clock: FakeClock, tmp_path: Path) -> None:
+    server.put("a")
+    arguments = ReplyByHandleArguments(handle="m1-abcde", text="done", data=[{"total": 1}])
+    async with desk_of(tmp_path, clock, server) as desk:
+        await bounded(desk.wait(0))
+        await desk.verbs.answer_by_handle(arguments, Told())
+    assert sent(server, "reply") == [{"handle": "m1-abcde", "text": "done", "data": [{"total": 1}]}]
+
+
 @requirement("M26", "G10")
 async def test_progress_leaves_the_message_open_and_a_refusal_closes_it(
     server: StandIn, clock: FakeClock, tmp_path: Path

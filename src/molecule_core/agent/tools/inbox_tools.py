@@ -403,7 +403,8 @@ class InboxTools:
         """Answer the message of a handle from the workspace that received it. Raises ToolError."""
         membership, entry = self._find_by_handle(arguments.handle, arguments.via_workspace)
         # Each progress report is sent; an answer is sent once, however often it is tried.
-        key = self._ids.new() if arguments.progress else _digest(membership.id, arguments.handle, arguments.text)
+        content = [arguments.text, *(msgspec.json.encode(each, order="sorted").decode() for each in arguments.data)]
+        key = self._ids.new() if arguments.progress else _digest(membership.id, arguments.handle, *content)
         result = await message_tools.reply_by_handle(
             self.requester_for(membership), membership.id, arguments, key, _attempt_of(entry)
         )

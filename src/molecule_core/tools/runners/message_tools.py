@@ -290,6 +290,8 @@ async def reply_by_handle(
         payload["progress"] = True
     if arguments.attachments:
         payload["attachments"] = arguments.attachments
+    if arguments.data:
+        payload["data"] = arguments.data
     response = await requester.call(
         "POST", f"/workspaces/{workspace_id}/reply", body=payload, headers=idempotency_headers(key)
     )

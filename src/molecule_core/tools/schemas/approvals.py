@@ -50,7 +50,7 @@ class RequestApprovalArguments(ToolArguments, frozen=True):
         int,
         Meta(
             ge=0,
-            description="Seconds until an undecided request counts as denied. Default (0): the server's setting.",
+            description="Seconds until an undecided request counts as denied. 0: the server's setting.",
         ),
     ] = 0
     task_id: Annotated[
@@ -86,9 +86,7 @@ class DecideApprovalArguments(ToolArguments, frozen=True):
     details: (
         Annotated[
             dict[str, Any],
-            Meta(
-                description="With approve, if you allow the action only in another form: the complete changed details."
-            ),
+            Meta(description="With approve, to allow the action only in another form: the complete changed details."),
         ]
         | UnsetType
     ) = UNSET
@@ -104,8 +102,7 @@ class DecideApprovalArguments(ToolArguments, frozen=True):
         str,
         Meta(
             pattern=_OPTIONAL_ID_PATTERN,
-            description="action_hash of the message: identifies the exact action. Default: that of the only request "
-            "that you were shown.",
+            description="action_hash of the message: identifies the exact action. Default: as for revision.",
         ),
     ] = ""
     via_workspace: DeciderArgument = ""

@@ -19,7 +19,7 @@ AgentTargetArgument = Annotated[
     Meta(
         min_length=1,
         max_length=_MAX_TARGET_LENGTH,
-        description="thread_id or path of the agent: task_name of an agent directly below you, a/b for one "
+        description="thread_id or path of the agent: task_name of one directly below you, a/b for one "
         "below a, root/a from the root.",
     ),
 ]

@@ -17,7 +17,7 @@ DelegatorArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Workspace to act as. Default: your only one that may message the target.",
+        description="Acting workspace. Default: your only one that may message the target.",
     ),
 ]
 TaskPartyArgument = Annotated[

@@ -20,7 +20,7 @@ ActingWorkspaceArgument = Annotated[
     str,
     Meta(
         pattern=_OPTIONAL_ID_PATTERN,
-        description="Workspace to act as. Default: your only one.",
+        description="Acting workspace. Default: your only one.",
     ),
 ]
 AttemptArgument = Annotated[

@@ -29,6 +29,9 @@ class ReplyByHandleArguments(ToolArguments, frozen=True):
         list[dict[str, Any]],
         Meta(max_length=10, description="Uploaded files, each {uri, name, mimeType?, size?}."),
     ] = field(default_factory=list)
+    data: Annotated[
+        list[dict[str, Any]], Meta(max_length=10, description="Results as JSON objects, beside the text.")
+    ] = field(default_factory=list)
     via_workspace: ActingWorkspaceArgument = ""
     approval_id: ApprovalIdArgument = ""
 
