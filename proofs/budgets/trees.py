@@ -12,15 +12,14 @@ _ZEROS = ("spent above the limit", "leased above the limit", "sums unlike the re
 
 
 async def run(setting: Setting) -> Verdict:
-    """`setting.size` trees, one after the other, each with turns at the same time."""
+    """`setting.size` trees, several at the same time, each with turns at the same time."""
     clock = FakeClock()
     place = setting.database or str(setting.folder / "store.db")
     store = open_store(setting.engine, place, clock=clock)
     await store.open()
     try:
         trees = BudgetTrees(store, clock, IdGenerator(clock, SeededRandomness(setting.seed)))
-        for number in range(setting.size):
-            await trees.grow(setting.dice("tree", number))
+        await trees.grow_all(setting.dice("tree", number) for number in range(setting.size))
     finally:
         await store.close()
     zeros = {name: trees.faults[name] for name in _ZEROS}
