@@ -355,9 +355,28 @@ class LazyCommandGroup(click.Group):
         finally:
             gc.enable()
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _with_choices(error) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)  # parses the arguments of the command too
+        except click.UsageError as error:
+            raise _with_choices(error) from None
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(verb, text) for verb, (text, _) in COMMANDS.items()])
+
+
+def _with_choices(error: click.UsageError) -> click.UsageError:
+    """Return an error that says what can be used instead of what does not exist."""
+    from molecule_core.cli._usage_errors import with_choices  # imported only for an error
+
+    return with_choices(error)
 
 
 @click.group(cls=LazyCommandGroup)
