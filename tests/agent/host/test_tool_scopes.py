@@ -72,6 +72,13 @@ async def test_a_task_without_a_scope_is_asked_about_once() -> None:
     assert len(bench.platform.asked) == 3, "other work may become restricted at any time"
 
 
+@requirement("AU4")
+async def test_the_servers_own_tools_are_left_to_the_server() -> None:
+    bench = Bench(DENIED)
+    assert await bench.find_denial("mcp__molecule__reply", "d-1") == ""
+    assert await bench.find_denial("mcp__other__reply", "d-1") == DENIED["reason"]
+
+
 AWAY = [NoAnswerError("gone"), ApiError(503, {}), ApiError(429, {})]
 
 

@@ -19,6 +19,7 @@ from molecule_core.common.ids import Randomness
 from molecule_core.tools.runners.requester import Requester
 from molecule_core.tools.spec import ToolError
 from molecule_core.wire.schemas.delegation_scope import ScopeResponse
+from molecule_core.wire.schemas.runtimes import Runtime, tool_name
 
 _log = logging.getLogger("molecule.agent")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0
@@ -27,6 +28,8 @@ _TASK_SECONDS = 30.0
 # 3 s: work that is not known to be restricted is held up only shortly by a server that is away, and once in a while.
 _OTHER_SECONDS, _PAUSE_SECONDS = 3.0, 30.0
 _MAX_KNOWN = 1000
+# Calls of the platform's own tools are held to scopes by the server itself.
+_OWN_PREFIX = tool_name("", Runtime.CLAUDE_CODE)
 _MAX_TOOL, _MAX_REASON = 200, 300
 _UNKNOWN = "The server does not say whether the tool {tool} may be used for this task ({reason}). Try again later."
 
@@ -49,7 +52,7 @@ class ToolScopes:
         `delegation_id`: the delegation that is worked on; empty: none is known, and all that the workspace works on
         count. A tool of a delegation is denied if the server does not answer in time; other tools are not, since a
         scope of other work is the exception."""
-        if delegation_id in self._unrestricted:
+        if delegation_id in self._unrestricted or tool.startswith(_OWN_PREFIX):
             return ""
         name = sanitize_line(tool, _MAX_TOOL)
         if not delegation_id and self._clock.monotonic() < self._paused_until:
