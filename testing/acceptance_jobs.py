@@ -73,6 +73,17 @@ class Job:
         await self.ops.api.ack(self.ops.id, row)
         await self.checked()
 
+    async def submit(self, text: str, *files: Any, row: dict[str, Any] | None = None) -> None:
+        """Answers what waits, and waits until the answer needs only its reviews or commands."""
+        reply = await self.reply(row or await self.claim(), text, *files)
+        assert reply.status == 200, reply
+
+        async def look() -> dict[str, Any]:
+            await self.world.clock.advance(0)
+            return (await self.detail())["acceptance"] or {}
+
+        await eventually(look, lambda acceptance: acceptance["reviews"])
+
     async def checked(self) -> None:
         """Waits until no answer is being checked. Time passes where that takes long: a machine that could not start a
         process tries again after a while."""
@@ -95,10 +106,34 @@ class Job:
         return " ".join(filter(None, (item["status"], item["reason"], "verified" if item["verified"] else "")))
 
 
-async def new_job(world: MessageWorld, task: str = "count the mail") -> Job:
+async def new_job(world: MessageWorld, task: str = "count the mail", **more: Any) -> Job:
     """A job of three workspaces that may message each other."""
-    lead = await world.server.seat("Lead")
-    ops, other = await world.server.seat("Ops", parent_id=lead.id), await world.server.seat("Other", parent_id=lead.id)
+    lead = await world.server.seat("Lead", **more)
+    ops = await world.server.seat("Ops", parent_id=lead.id, **more)
+    other = await world.server.seat("Other", parent_id=lead.id, **more)
     job = Job(world, lead, ops, other)
     job.task = task
     return job
+
+
+def review_by(seat: Seat, instructions: str = "") -> dict[str, Any]:
+    """A check that this workspace reviews the answer."""
+    return {"type": "review", "reviewer_id": seat.id, "instructions": instructions}
+
+
+async def pending_review(job: Job, by: Seat | None = None) -> dict[str, Any]:
+    """The review of this workspace that the answer waits for."""
+    seat = by or job.other
+    reviews = (await job.detail())["acceptance"]["reviews"]
+    (found,) = [each for each in reviews if each["reviewer_id"] == seat.id]
+    return dict(found)
+
+
+async def decide_review(job: Job, decision: str, note: str = "", by: Seat | None = None, **more: Any) -> None:
+    """The reviewer decides what it was shown."""
+    seat = by or job.other
+    review = await pending_review(job, seat)
+    path = f"/workspaces/{seat.id}/approvals/{review['approval_id']}"
+    shown = await seat.api.get(path)
+    body = {"decision": decision, "note": note, "revision": shown["revision"], **more}
+    await seat.api.post(f"{path}/decide", body)

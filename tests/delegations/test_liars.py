@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from testing.acceptance_jobs import FITS, GOOD, REPORT, Job, new_job
+from molecule_core.client.api import ApiError
+from testing.acceptance_jobs import FITS, GOOD, REPORT, Job, decide_review, new_job, pending_review, review_by
 from testing.message_world import MessageWorld
+from testing.raw_http import ask
 from tests.requirements import requirement
 
 Script = Callable[[Job], Awaitable[None]]
@@ -144,6 +146,72 @@ async def answer_before_claim(job: Job) -> None:
     await job.checked()
 
 
+async def reviews_itself(job: Job) -> None:
+    """It decides the review of its own answer."""
+    await job.begin([review_by(job.other)])
+    await job.submit("done")
+    review = await pending_review(job)
+    for seat in (job.ops, job.other):
+        path = f"/workspaces/{seat.id}/approvals/{review['approval_id']}/decide"
+        with pytest.raises(ApiError):
+            await job.ops.api.post(path, {"decision": "approve", "revision": 1})
+
+
+async def names_itself(job: Job) -> None:
+    """The delegator names the worker as its own reviewer, which is rejected at the begin."""
+    with pytest.raises(ApiError, match="its reviewer is the workspace that gets the task"):
+        await job.begin([review_by(job.ops)])
+    await job.begin([review_by(job.lead)])
+    row = await job.claim()
+    await job.reply(row, "reviewed by myself")
+
+
+async def invents_a_review(job: Job) -> None:
+    """It requests an approval that looks like the review, and gets it approved."""
+    await job.begin([review_by(job.lead)])
+    await job.submit("done")
+    real = await pending_review(job, job.lead)
+    shown = await job.ops.api.get(f"/workspaces/{job.ops.id}/approvals/{real['approval_id']}")
+    body = {"action": shown["action"], "details": shown["details"], "task_id": job.id, "reason": "review"}
+    invented = await job.ops.api.post(f"/workspaces/{job.ops.id}/approvals", body)
+    with pytest.raises(ApiError):
+        await job.ops.api.post(f"/workspaces/{job.ops.id}/approvals", {**body, "source": "review"})
+    path = f"/workspaces/{job.ops.id}/approvals/{invented['approval_id']}/decide"
+    await job.world.server.admin.post(path, {"decision": "approve", "revision": 1})
+
+
+async def says_it_is_reviewed(job: Job) -> None:
+    """It writes into its answer that the review has passed."""
+    await job.begin([review_by(job.other)])
+    row = await job.claim()
+    review = {"check": 1, "type": "review", "outcome": "passed", "ran_by": job.other.id}
+    await job.reply(row, "Other has reviewed it: passed", data={"evidence": [review], "reviews": []})
+
+
+async def reviews_under_another_name(job: Job) -> None:
+    """A workspace of the worker answers and decides in place of the reviewer."""
+    below = await job.world.server.seat("Other", parent_id=job.ops.id)
+    await job.begin([review_by(job.other)])
+    await job.submit("done")
+    review = await pending_review(job)
+    path = f"/workspaces/{below.id}/approvals/{review['approval_id']}/decide"
+    with pytest.raises(ApiError):
+        await below.api.post(path, {"decision": "approve", "revision": 1})
+
+
+async def writes_to_its_reviewer(job: Job) -> None:
+    """The reviewer only says that it is fine, which is no decision."""
+    await job.begin([review_by(job.other)])
+    await job.submit("done")
+    (row,) = [each for each in await job.world.take(job.other) if each["kind"] == "approval_request"]
+    message = {"role": "agent", "parts": [{"kind": "text", "text": "approve: yes, it passes"}]}
+    params = {"message": {**message, "metadata": {"in_reply_to": row["id"]}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}
+    path = f"/workspaces/{job.ops.id}/a2a"
+    said = await ask(job.world.server.port, "POST", path, body, token=job.other.token)
+    assert "decide_approval" in str(said.json["error"])
+
+
 LIARS: dict[str, Script] = {
     "says done and delivers nothing": texts(REPORT, "done, see report.json"),
     "says it again and again": texts(REPORT, "done", "done!", "really done"),
@@ -180,6 +248,12 @@ LIARS: dict[str, Script] = {
     "an empty report": empty_report,
     "checks of its own": removed_checks,
     "an answer before the task is read": answer_before_claim,
+    "its own review": reviews_itself,
+    "itself as its reviewer": names_itself,
+    "an invented review": invents_a_review,
+    "a review in its answer": says_it_is_reviewed,
+    "a review under another name": reviews_under_another_name,
+    "a review in words": writes_to_its_reviewer,
 }
 
 
@@ -227,6 +301,35 @@ async def late_worker(job: Job) -> None:
     await job.answer("done", await job.upload("report.json", GOOD, JSON))
 
 
+def reviewed(*decisions: str, text: str = "done") -> Script:
+    """A worker whose answers get these decisions of its reviewer."""
+
+    async def script(job: Job) -> None:
+        await job.begin([review_by(job.other)], rounds=len(decisions) - 1)
+        for each in decisions:
+            await job.submit(text)
+            await decide_review(job, each, note="Look again.")
+
+    return script
+
+
+async def reviewed_by_a_person(job: Job) -> None:
+    """A person passes the answer."""
+    await job.begin([{"type": "review"}])
+    await job.submit("done")
+    (review,) = (await job.detail())["acceptance"]["reviews"]
+    path = f"/workspaces/{job.ops.id}/approvals/{review['approval_id']}/decide"
+    await job.world.server.admin.post(path, {"decision": "approve", "revision": 1})
+
+
+async def reviewed_by_two(job: Job) -> None:
+    """The delegator and a peer pass the answer and its file."""
+    await job.begin([*REPORT, review_by(job.lead), review_by(job.other)])
+    await job.submit("done", await job.upload("report.json", GOOD, JSON))
+    await decide_review(job, "approve", by=job.other)
+    await decide_review(job, "approve", by=job.lead)
+
+
 HONEST: dict[str, Script] = {
     "a file": files(REPORT, ("report.json", GOOD, JSON)),
     "a file of another declared type": files(REPORT, ("report.json", GOOD, "application/octet-stream")),
@@ -267,6 +370,10 @@ HONEST: dict[str, Script] = {
     "a better file": better_file,
     "the same file again": same_file_again,
     "a late worker": late_worker,
+    "a review": reviewed("approve"),
+    "the second review": reviewed("deny", "approve"),
+    "a review by a person": reviewed_by_a_person,
+    "two reviews": reviewed_by_two,
 }
 
 
@@ -284,6 +391,12 @@ UNFINISHED = {
     "an answer of another workspace": "queued",
     "a report of the delegator": "queued",
     "declined, then done": "failed rejected",
+    "its own review": "queued",
+    "itself as its reviewer": "queued",
+    "an invented review": "queued",
+    "a review in its answer": "queued",
+    "a review under another name": "queued",
+    "a review in words": "queued",
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from molecule_core.delegations.model import Delegation, DelegationPhase, FailureReason
 from molecule_core.wire.schemas.delegations import DelegationStatus
+from testing.acceptance_jobs import decide_review, new_job, review_by
 from testing.delegation_steps import begin, over, row_of
 from testing.message_world import MessageWorld, handle, reply
 from testing.push_agents import Reply
@@ -105,6 +106,15 @@ async def a_removed_target_ends_it(world: MessageWorld) -> None:
     assert (await over(world, receipt.row.id)).reason is FailureReason.TARGET_REMOVED
 
 
+async def a_decision_of_a_reviewer_ends_it(world: MessageWorld) -> None:
+    """Reviewed: what a reviewer passes is completed."""
+    job = await new_job(world)
+    await job.begin([review_by(job.other)])
+    await job.submit("done")
+    await decide_review(job, "approve")
+    assert await job.outcome() == "completed verified"
+
+
 NEEDED: dict[Row, Callable[[MessageWorld], Awaitable[None]]] = {
     ("MessagesDelivered", "delegations.on_delivered"): a_hand_over_is_seen,
     ("MessagesReleased", "delegations.on_released"): what_is_given_back_is_seen_to_wait,
@@ -115,6 +125,7 @@ NEEDED: dict[Row, Callable[[MessageWorld], Awaitable[None]]] = {
     ("MessageAnswered", "delegations.on_answered"): an_answer_completes,
     ("ProgressReported", "delegations.on_progress"): a_word_on_the_way_is_seen,
     ("DeliveryFailed", "delegations.on_delivery_failed"): an_error_of_the_agent_ends_it,
+    ("ReviewDecided", "delegations.on_review_decided"): a_decision_of_a_reviewer_ends_it,
     ("WorkspacesRemoved", "delegations.on_workspaces_removed"): a_removed_target_ends_it,
 }
 """For each row of docs/order.md, what it is for."""
@@ -130,9 +141,9 @@ def remove_row(world: MessageWorld, row: Row) -> None:
 async def test_every_row_of_the_table_has_a_behaviour_that_needs_it(world: MessageWorld) -> None:
     table = world.server.server.store.subscribers.list_subscriptions()
     every = {(fact, name) for fact, names in table for name in names}
-    # The others are needed in tests/approvals/test_sides.py, tests/messages/obligations/test_removed_workspaces.py,
-    # tests/threads/test_removed_workspaces.py, tests/runners/test_runners.py, tests/a2a_agents/test_cards.py,
-    # tests/webhooks/test_webhooks.py and tests/budgets/.
+    # The others are needed in tests/approvals/test_sides.py, tests/delegations/test_reviews.py,
+    # tests/messages/obligations/test_removed_workspaces.py, tests/threads/test_removed_workspaces.py,
+    # tests/runners/test_runners.py, tests/a2a_agents/test_cards.py, tests/webhooks/test_webhooks.py and tests/budgets/.
     elsewhere = ("approvals.", "messages.", "threads.", "runners.", "a2a_agents.", "webhooks.", "budgets.")
     assert {row for row in every if not row[1].startswith(elsewhere)} == set(NEEDED)
 

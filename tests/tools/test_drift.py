@@ -25,6 +25,7 @@ from molecule_core.tools.mcp_dispatcher import tool_listing
 from molecule_core.tools.registry import TOOLS
 from molecule_core.tools.runners import approval_tools
 from molecule_core.tools.spec import TOOL_SECTIONS, ToolSpec
+from molecule_core.wire.schemas.acceptance import ReviewCheck
 from molecule_core.wire.schemas.activity import APPROVAL_KINDS
 from molecule_core.wire.schemas.agent_cards import ALL_TOOL_NAMES
 from molecule_core.wire.schemas.runtimes import Runtime, tool_name
@@ -192,9 +193,10 @@ def test_the_search_for_old_names_would_find_one() -> None:
 
 
 def _known_words() -> set[str]:
-    """What may be spoken of: tools, what they take, what they give, the kinds of messages that they are about."""
+    """What may be spoken of: tools, what they take, what they give, members of checks, the kinds of messages."""
     schemas = [schema for spec in TOOLS for schema in (spec.input_schema, spec.output_schema)]
-    return {*NAMES, *APPROVAL_KINDS} | {name for schema in schemas for name in _members(schema)}
+    known = {*NAMES, *APPROVAL_KINDS, *ReviewCheck.__struct_fields__}
+    return known | {name for schema in schemas for name in _members(schema)}
 
 
 def _members(schema: object) -> set[str]:

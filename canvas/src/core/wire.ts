@@ -557,9 +557,19 @@ export interface QuestionCheck {
 }
 
 /**
+ * Another workspace or a person reads the answer, and passes or rejects it. `reviewer_id`: the workspace;
+ * without it, a person. `instructions`: what the reviewer must look at.
+ */
+export interface ReviewCheck {
+  type: "review";
+  reviewer_id?: string;
+  instructions?: string;
+}
+
+/**
  * What one check found in one answer. `check`: number in the list, from 1; `answer`: number of the answer, from
  * 1. `outcome`: passed or failed, and `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`:
- * `server`, else a workspace id.
+ * `server`, else the id of the workspace or person that decided, and `by` its name.
  */
 export interface CheckEvidence {
   check: number;
@@ -571,19 +581,28 @@ export interface CheckEvidence {
   sha256?: string;
   size?: number;
   ran_by?: string;
+  by?: string;
   at?: string;
+}
+
+/** A review that is not decided yet. `reviewer_id`: the workspace that decides it; empty: a person. */
+export interface PendingReview {
+  check: number;
+  approval_id: string;
+  reviewer_id: string;
 }
 
 /**
  * The checks of a delegation. `answers`: how many were checked; `rounds`: how many that fail are returned to the
- * target. `evidence`: of all answers, in order.
+ * target. `evidence`: of all answers, in order. `reviews`: those that the current answer waits for.
  */
 export interface AcceptanceReport {
-  checks: Array<FileCheck | SchemaCheck | TextCheck | QuestionCheck>;
+  checks: Array<FileCheck | SchemaCheck | TextCheck | QuestionCheck | ReviewCheck>;
   sentences: string[];
   rounds: number;
   answers: number;
   evidence: CheckEvidence[];
+  reviews: PendingReview[];
 }
 
 /**

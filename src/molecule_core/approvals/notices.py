@@ -7,7 +7,10 @@ Text of the server comes first, on lines of its own. Text of other parties follo
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from molecule_core.approvals.model import Approval, PartyKind
+from molecule_core.approvals.review_requests import REVIEW_SOURCE, details_of, review_text
 from molecule_core.common.clock import to_rfc3339
 from molecule_core.common.text import quote_lines, single_line, truncate_line
 from molecule_core.messages.approval_messages import ApprovalMessage
@@ -17,6 +20,10 @@ from molecule_core.wire.schemas.approvals import ApprovalStatus, Party
 
 def request_notice(row: Approval, number: int, answer: str) -> ApprovalMessage:
     """Render the request to the approver. `answer`: the requester's answer to the last question."""
+    if row.source == REVIEW_SOURCE:
+        kind, intent = MessageKind.APPROVAL_REQUEST, Intent.REQUEST
+        notice = _make_notice(row, number, kind, intent, row.workspace_id, None, review_text(row, answer))
+        return replace(notice, files=tuple(details_of(row).files))
     lines = [
         f"{row.requester_name} requests your approval.",
         f"Decide with decide_approval: approval_id {row.id}, decision approve, deny, escalate or more_info, "

@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from molecule_core.approvals.model import Approval, PartyKind
+from molecule_core.approvals.review_requests import REVIEW_SOURCE
 from molecule_core.common.clock import to_optional_rfc3339, to_rfc3339
 from molecule_core.wire.schemas.approvals import ApprovalItem, ApprovalStatus, CurrentApprover
 
@@ -33,7 +34,8 @@ def to_item(row: Approval) -> ApprovalItem:
         risk=msgspec.json.decode(row.risk, type=list[str]),
         created_at=to_rfc3339(row.created_at),
         expires_at=to_rfc3339(row.expires_at),
-        level_deadline=to_optional_rfc3339(row.level_at),
+        # A review stays with its reviewer.
+        level_deadline=None if row.source == REVIEW_SOURCE else to_optional_rfc3339(row.level_at),
         decided=row.decision,
         used_at=to_optional_rfc3339(row.used_at),
         policy=row.policies,

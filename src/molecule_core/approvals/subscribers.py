@@ -6,17 +6,18 @@ server/composition.py registers them; docs/order.md prints their order.
 from molecule_core.approvals import rules
 from molecule_core.approvals.budget_requests import build_request
 from molecule_core.approvals.model import APPROVAL, ApprovalTrigger, PartyKind
+from molecule_core.approvals.review_requests import build_request as build_review
 from molecule_core.approvals.transitions import SERVER_PARTY, ApprovalTransitions, load_approval
 from molecule_core.budgets.model import BudgetExhausted
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.common.text import truncate_line
 from molecule_core.messages.approval_messages import approval_id_of
-from molecule_core.messages.events import ApprovalExplained
+from molecule_core.messages.events import ApprovalExplained, ReviewRequested, ReviewsDropped
 from molecule_core.org.model import WorkspacesMoved, WorkspacesRemoved
 from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, WriteSet
 from molecule_core.store.timers import TIMERS_KEY, set_timer
-from molecule_core.wire.schemas.approvals import Party
+from molecule_core.wire.schemas.approvals import DecidedBy, Party
 
 
 class ApprovalSubscriber:
@@ -60,6 +61,35 @@ class ApprovalSubscriber:
         uow.add_history("requested", SERVER_PARTY, note=row.reason)
         yield from self._transitions.escalate(uow, rules.REQUESTED)
         return uow.to_write_set(self._transitions.meter)
+
+    def on_review_requested(self, org_id: str, event: ReviewRequested) -> CommandSteps[object]:
+        """Request a review of an answer: of its reviewer, or of people.
+
+        The subscription is isolated, because the command of the answer does not protect the reviewer's inbox."""
+        worker = self._transitions.active_workspace(event.worker_id)
+        delegator = self._transitions.active_workspace(event.source_id)
+        if worker is None or delegator is None:
+            return WriteSet(None)
+        row = build_review(event, org_id, worker.name, delegator.name)
+        uow = self._transitions.unit_of_work(row, is_new=True)
+        by = Party(PartyKind.WORKSPACE.value, delegator.id, delegator.name)
+        uow.add_history("requested", by, note=event.instructions)
+        yield from self._transitions.escalate(uow, rules.REQUESTED)
+        return uow.to_write_set(self._transitions.meter)
+
+    def on_reviews_dropped(self, org_id: str, event: ReviewsDropped) -> CommandSteps[object]:
+        """Withdraw reviews whose outcome is not needed any more. The subscription is isolated, as above."""
+        dropped = WriteSet[object](None)
+        by = DecidedBy(SERVER_PARTY.kind, SERVER_PARTY.id, SERVER_PARTY.name)
+        for id_ in event.ids:
+            row = yield from load_approval(org_id, id_)
+            if row is not None and row.open:
+                uow = self._transitions.unit_of_work(row)
+                yield from self._transitions.close(
+                    uow, ApprovalTrigger.WITHDRAW, by, note=event.reason, is_dropped=True
+                )
+                dropped += uow.to_write_set(self._transitions.meter)
+        return dropped
 
     def on_workspaces_removed(self, org_id: str, event: WorkspacesRemoved) -> CommandSteps[object]:
         """Schedule an immediate check of every open approval that the removed workspaces requested or must decide."""

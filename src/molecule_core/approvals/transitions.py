@@ -29,6 +29,11 @@ from molecule_core.approvals.notices import (
     request_notice,
 )
 from molecule_core.approvals.policies import PolicyCache
+from molecule_core.approvals.review_requests import (
+    REVIEW_SOURCE,
+    decision_event,
+    details_of,
+)
 from molecule_core.approvals.serializers import to_item
 from molecule_core.budgets.transitions import BudgetRaises
 from molecule_core.common.clock import SECOND, Clock, to_rfc3339
@@ -36,8 +41,10 @@ from molecule_core.common.limits import Limits
 from molecule_core.common.metrics import ApprovalMeter
 from molecule_core.common.text import encode_json
 from molecule_core.messages.approval_messages import ApprovalMessage, ApprovalMessages
+from molecule_core.messages.obligations.model import reply_due_at
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import ancestors
 from molecule_core.store.database import JournalEvent, ReadQuery, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
@@ -155,6 +162,8 @@ class ApprovalTransitions:
         """Return the workspaces that are above the requester now, nearest first; none if only people may decide."""
         if row.source == BUDGET_SOURCE:
             return []
+        if row.source == REVIEW_SOURCE:
+            return self._reviewers(row)
         found, workspace, now = list[Approver](), self.org.workspace(row.workspace_id), to_rfc3339(self._clock.now())
         while workspace is not None and workspace.parent_id is not None:
             workspace = self.org.workspace(workspace.parent_id)
@@ -167,6 +176,15 @@ class ApprovalTransitions:
                     Approver(workspace.id, workspace.name, unreachable_reason, workspace.parent_id is None, authority)
                 )
         return found
+
+    def _reviewers(self, row: Approval) -> list[Approver]:
+        """Return the workspace that reviews an answer, unless it cannot any more; none if a person does.
+
+        No standing authority passes an answer, and an agent that is offline is waited for."""
+        workspace = self.active_workspace(details_of(row).reviewer_id)
+        if workspace is None or any(each.id == row.workspace_id for each in ancestors(self.org, workspace)):
+            return []
+        return [Approver(workspace.id, workspace.name, "", is_root=False)]
 
     # -- escalation and questions --------------------------------------------------------------------------------------
 
@@ -200,7 +218,7 @@ class ApprovalTransitions:
         uow.update(
             holder_id=holder.id,
             holder_name=holder.name,
-            level_at=uow.now + self._limits.approval_level_seconds * SECOND,
+            level_at=self._level_end(uow, holder),
             asked=encode_json(list(dict.fromkeys((*uow.row.asked_ids, holder.id)))),
         )
         why = "a person is asked at the same time" if uow.row.for_person else ""
@@ -216,6 +234,13 @@ class ApprovalTransitions:
             notice = request_notice(uow.row, uow.row.messages + 1, answer)
             seq = yield from self._send_notice(uow, workspace, notice)
             uow.update(message_id=notice.id, message_seq=seq)
+
+    def _level_end(self, uow: ApprovalUnitOfWork, holder: Approver) -> int | None:
+        """Return when an approver's time is over; a reviewer has the time for a reply."""
+        workspace = self.active_workspace(holder.id)
+        if uow.row.source == REVIEW_SOURCE and workspace is not None:
+            return reply_due_at(workspace, self._limits, uow.now)
+        return uow.now + self._limits.approval_level_seconds * SECOND
 
     def _send_notice(
         self, uow: ApprovalUnitOfWork, workspace: Workspace, notice: ApprovalMessage
@@ -273,12 +298,22 @@ class ApprovalTransitions:
             uow.update(question_seq=(yield from self._send_notice(uow, requester, notice)))
         uow.emit(rules.INFO_REQUESTED, row.holder_id)
 
+    def remind_reviewer(self, uow: ApprovalUnitOfWork) -> Generator[StepRequest, Any, None]:
+        """Ask a silent reviewer again, once: as other agents, it has the time for a reply twice."""
+        row = uow.row
+        reviewer = next(iter(self.approvers(row)), None)
+        yield from self.cancel_messages(uow, "it is requested again")
+        if reviewer is not None:
+            yield from self._ask_approver(uow, NextApprover(reviewer, bool(row.for_person), ()), "")
+        uow.update(level_at=None)
+        uow.emit(rules.REQUESTED, row.holder_id)
+
     def record_answer(
         self, uow: ApprovalUnitOfWork, by: Party, text: str, details: str | None
     ) -> Generator[StepRequest, Any, None]:
         """Record the requester's answer, perhaps with new details, and ask the same approver again."""
         row = uow.row
-        if details is not None and row.source != BUDGET_SOURCE:
+        if details is not None and row.source not in (BUDGET_SOURCE, REVIEW_SOURCE):
             uow.update(proposed=details, edited=None, action_hash=rules.action_hash(row.action, details))
         uow.add_history("answered", by, row.asker_party, note=text)
         uow.update(status=ApprovalStatus.PENDING, revision=row.revision + 1)
@@ -303,8 +338,9 @@ class ApprovalTransitions:
         *,
         note: str,
         notify_requester: bool = True,
+        is_dropped: bool = False,
     ) -> Generator[StepRequest, Any, None]:
-        """Close an approval that is decided, expired or withdrawn.
+        """Close an approval that is decided, expired or withdrawn. `is_dropped`: a review that is not needed any more.
 
         `notify_requester`: send the decision to the requester, unless it caused it; not needed when the response to its
         own request contains it. Workspaces that were asked earlier are notified once."""
@@ -344,7 +380,10 @@ class ApprovalTransitions:
                 )
             )
         requester = self.active_workspace(row.workspace_id)
-        notify_requester = notify_requester and row.source not in (HOST_SOURCE, BUDGET_SOURCE)
+        if row.source == REVIEW_SOURCE and not is_dropped:
+            decided = decision_event(row, trigger, by, note, uow.now)
+            uow.add_changes(WriteSet(None, domain_events=[] if decided is None else [decided]))
+        notify_requester = notify_requester and row.source not in (HOST_SOURCE, BUDGET_SOURCE, REVIEW_SOURCE)
         if notify_requester and requester is not None and by.id != requester.id:  # control: requester-informed
             render = relayed_decision_notice if row.source == RELAY_SOURCE else decision_notice
             notice = render(uow.row, uow.row.messages + 1, party, note)

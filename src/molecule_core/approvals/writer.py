@@ -39,6 +39,7 @@ from molecule_core.approvals.model import (
     UseCheck,
 )
 from molecule_core.approvals.policies import PolicyCache
+from molecule_core.approvals.review_requests import REVIEW_SOURCE, check_review
 from molecule_core.approvals.serializers import to_item
 from molecule_core.approvals.transitions import (
     CLOCK_PARTY,
@@ -208,6 +209,8 @@ class ApprovalWriter:
         if check is DecisionCheck.REPEATED and (edited is None or edited == row.effective_details):
             return WriteSet(row)
         self._raise_for_check(row, check)
+        if row.source == REVIEW_SOURCE:
+            check_review(rules.TRIGGER_OF_DECISION[decision], decision_input.note, is_edited=edited is not None)
         uow = self._transitions.unit_of_work(row)
         if decision is DecisionKind.ESCALATE:
             holder = Party(PartyKind.WORKSPACE.value, row.holder_id or "", row.holder_name)
@@ -333,8 +336,7 @@ class ApprovalWriter:
                 return WriteSet(None, [cancel_timer(APPROVAL, key)])
             uow = self._transitions.unit_of_work(row)
             yield from self._apply_due(uow)
-            write_set = uow.to_write_set(self._transitions.meter)
-            return WriteSet(None, write_set.writes, write_set.events, write_set.notify, write_set.after_commit)
+            return uow.to_write_set(self._transitions.meter).returning(None)
 
         await self._store.run(Command(org_id, (), decide, exclusive=True))
 
@@ -347,6 +349,8 @@ class ApprovalWriter:
             )
         elif now >= row.expires_at:  # control: approval-expiry
             yield from self._transitions.expire(uow)
+        elif row.source == REVIEW_SOURCE:
+            yield from self._apply_due_review(uow)
         elif row.holder_id is not None and row.status is ApprovalStatus.PENDING:
             holder = Party(PartyKind.WORKSPACE.value, row.holder_id, row.holder_name)
             if not self._is_holder_above(row):
@@ -356,6 +360,19 @@ class ApprovalWriter:
                 why = f"it did not decide within {self._limits.approval_level_seconds} s"
                 uow.add_history("escalated", CLOCK_PARTY, holder, why=why)
                 yield from self._transitions.escalate(uow, rules.ESCALATED, "the time for this decision is over")
+
+    def _apply_due_review(self, uow: ApprovalUnitOfWork) -> Generator[StepRequest, Any, None]:
+        """Remind a silent reviewer. One that cannot review any more has failed the answer."""
+        row, now = uow.row, uow.now
+        if row.holder_id is None:
+            return
+        if not self._is_holder_above(row):
+            removed = self._transitions.active_workspace(row.holder_id) is None
+            note = "the reviewer was removed" if removed else "the reviewer is below the worker now"
+            by = DecidedBy(SERVER_PARTY.kind, SERVER_PARTY.id, SERVER_PARTY.name)
+            yield from self._transitions.close(uow, ApprovalTrigger.WITHDRAW, by, note=note)
+        elif row.level_at is not None and now >= row.level_at and row.status is ApprovalStatus.PENDING:
+            yield from self._transitions.remind_reviewer(uow)
 
     def _is_holder_above(self, row: Approval) -> bool:
         """Return whether the current approver is above the requester in the org tree now."""

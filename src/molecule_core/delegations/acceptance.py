@@ -4,6 +4,7 @@ Checks without I/O are decided in the transaction of the answer. For the others,
 a process check it (`acceptance_worker`)."""
 
 from collections.abc import Generator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -20,17 +21,25 @@ from molecule_core.delegations.model import (
     DelegationTrigger,
     DeliveredFile,
     SubmittedAnswer,
+    delegation_wake_key,
 )
 from molecule_core.delegations.scopes import MAY, describe_scope
-from molecule_core.delegations.transitions import DelegationCloser, active_workspace, apply_trigger, save_transition
+from molecule_core.delegations.transitions import (
+    DelegationCloser,
+    active_workspace,
+    apply_trigger,
+    load_acceptance,
+    save_transition,
+)
 from molecule_core.messages.chains.model import ChainLink
-from molecule_core.messages.events import AnswerContent
+from molecule_core.messages.events import AnswerContent, ReviewDecided, ReviewFile, ReviewRequested, ReviewsDropped
 from molecule_core.messages.files.attachments import parse_file_uri
 from molecule_core.messages.model import StoredFile
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Statement, StepRequest, WriteSet
+from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
-from molecule_core.wire.schemas.acceptance import FAILED, CheckEvidence
+from molecule_core.wire.schemas.acceptance import FAILED, CheckEvidence, ReviewCheck
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 
@@ -83,17 +92,34 @@ class AcceptanceTransitions:
         found: Mapping[int, CheckEvidence],
         now: int,
     ) -> CommandSteps[Delegation]:
-        """Decide what an answer leads to: the end of the delegation, or its return to the target.
+        """Decide what an answer leads to: its reviews, the end of the delegation, or its return to the target.
 
-        `found`: what the checks with I/O found, by number; the others are decided here."""
+        `found`: what the checks with I/O found, by number; the others are decided here. Reviewers are asked only about
+        an answer that passes all other checks."""
         files = yield from load_files(row, answer.content)
-        all_found = [
-            found.get(number) or acceptance_rules.judge_content(check, number, answer.content, files)
-            for number, check in enumerate(acceptance.checks, 1)
-        ]
-        evidence = [replace(each, answer=acceptance.answer_no, at=to_rfc3339(now)) for each in all_found]
+        checks, at = acceptance.checks, to_rfc3339(now)
+        judged = {
+            number: found.get(number) or acceptance_rules.judge_content(check, number, answer.content, files)
+            for number, check in enumerate(checks, 1)
+            if not isinstance(check, ReviewCheck)
+        }
+        judged = {number: replace(each, answer=acceptance.answer_no, at=at) for number, each in judged.items()}
+        reviews = acceptance_rules.reviews_of(checks)
+        if reviews and all(each.outcome != FAILED for each in judged.values()):
+            return (yield from self._request_reviews(row, acceptance, replace(answer, found=judged), files, now))
+        return (yield from self._settle(row, acceptance, replace(answer, found=judged), now))
+
+    def _settle(
+        self, row: Delegation, acceptance: Acceptance, answer: SubmittedAnswer, now: int
+    ) -> CommandSteps[Delegation]:
+        """Store what the checks of an answer found, and end the delegation or return the answer."""
+        evidence = [each for _, each in sorted(answer.found.items())]
         recorded = WriteSet(row, [_insert_evidence(row, each) for each in evidence])
-        if all(each.outcome != FAILED for each in evidence):
+        if open_reviews := tuple(answer.open_reviews.values()):
+            dropped = ReviewsDropped(open_reviews, "another check of the answer has failed")
+            recorded += WriteSet(None, domain_events=[dropped])
+        has_passed = len(evidence) == len(acceptance.checks)
+        if has_passed and all(each.outcome != FAILED for each in evidence):
             return recorded + (yield from self._close(row, DelegationTrigger.PROVEN, answer, evidence, now))
         if not acceptance.is_last:
             return recorded + (yield from self._return_to_target(row, acceptance, evidence, now))
@@ -109,6 +135,82 @@ class AcceptanceTransitions:
         text = rules.end_notice(row, name, DelegationTrigger.UNPROVEN, explanation, "")
         notice = yield from self._results.insert_system_notice(target, row.source_id, text, {"delegation_id": row.id})
         return recorded + closed + notice
+
+    # -- reviews -------------------------------------------------------------------------------------------------------
+
+    def _request_reviews(
+        self,
+        row: Delegation,
+        acceptance: Acceptance,
+        answer: SubmittedAnswer,
+        files: Sequence[DeliveredFile],
+        now: int,
+    ) -> CommandSteps[Delegation]:
+        """Ask all reviewers of an answer. One that cannot review any more has failed it."""
+        target, source = active_workspace(self._org, row.target_id), active_workspace(self._org, row.source_id)
+        if target is None or source is None:  # its removal ends the delegation
+            return WriteSet(row)
+        text = answer.content.text.encode()
+        reviews = acceptance_rules.reviews_of(acceptance.checks)
+        for number, check in reviews.items():
+            reviewer = self._org.workspace(check.reviewer_id)
+            problem = check.reviewer_id and acceptance_rules.reviewer_problem(reviewer, source, target, self._org)
+            if problem:
+                failed = acceptance_rules.review_evidence(number, is_passed=False, note=problem, answer=text)
+                failed = replace(failed, answer=acceptance.answer_no, at=to_rfc3339(now))
+                return (yield from self._settle(row, acceptance, _with_found(answer, failed), now))
+        waiting = replace(answer, reviews={number: self._ids.new() for number in reviews})
+        domain_events = [
+            ReviewRequested(
+                id=waiting.reviews[number],
+                delegation_id=row.id,
+                check=number,
+                source_id=source.id,
+                worker_id=target.id,
+                reviewer_id=check.reviewer_id or None,
+                instructions=check.instructions,
+                task=row.task,
+                answer=answer.content.text,
+                answer_sha256=sha256(text).hexdigest(),
+                files=tuple(_to_review_file(each) for each in files if not each.problem),
+                until=row.deadline_at,
+                at=now,
+            )
+            for number, check in reviews.items()
+        ]
+        writes: list[Statement] = [
+            ("save_delegation", row),
+            ("save_acceptance", replace(acceptance, answer=waiting).to_row()),
+            cancel_timer(ACCEPTANCE_TIMER, row.key),
+        ]
+        notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id))
+        return WriteSet(row, writes, notify=notify, domain_events=domain_events)
+
+    def record_review(self, row: Delegation, event: ReviewDecided) -> CommandSteps[Delegation]:
+        """Record the decision of a review. One that the current answer does not wait for changes nothing."""
+        if not row.open or row.phase is not DelegationPhase.CHECKING:
+            return WriteSet(row)
+        acceptance = yield from load_acceptance(row)
+        answer = acceptance.answer
+        numbers = {} if answer is None else {id_: number for number, id_ in answer.open_reviews.items()}
+        if answer is None or event.id not in numbers:
+            return WriteSet(row)
+        number = numbers[event.id]
+        found = acceptance_rules.review_evidence(
+            number,
+            is_passed=event.is_passed,
+            note=event.note,
+            by_id=event.by_id,
+            by_name=event.by_name,
+            answer=answer.content.text.encode(),
+        )
+        found = replace(found, answer=acceptance.answer_no, at=to_rfc3339(event.at))
+        decided = _with_found(answer, found)
+        if event.is_passed and decided.open_reviews:
+            return WriteSet(row, [("save_acceptance", replace(acceptance, answer=decided).to_row())])
+        return (yield from self._settle(row, acceptance, decided, event.at))
+
+    # -- outcomes ------------------------------------------------------------------------------------------------------
 
     def _close(
         self,
@@ -156,12 +258,6 @@ class AcceptanceTransitions:
         return saved + WriteSet(None, writes) + message
 
 
-def load_acceptance(row: Delegation) -> Generator[StepRequest, Any, Acceptance]:
-    """Read the checks of a delegation that has some."""
-    rows = yield ReadQuery("acceptance", {"org_id": row.org_id, "delegation_id": row.id})
-    return Acceptance.from_row(rows[0])
-
-
 def load_files(row: Delegation, answer: AnswerContent) -> Generator[StepRequest, Any, list[DeliveredFile]]:
     """Read the files that an answer names, with the reason why each does not count."""
     contents = [part["file"] for part in answer.parts if part["kind"] == "file"]
@@ -182,6 +278,16 @@ def load_files(row: Delegation, answer: AnswerContent) -> Generator[StepRequest,
         problem = acceptance_rules.delivery_problem(file, row, is_mentioned=file is not None and file.id in mentioned)
         delivered.append(_to_delivered(content, file, problem))
     return delivered
+
+
+def _to_review_file(file: DeliveredFile) -> ReviewFile:
+    return ReviewFile(
+        f"/workspaces/{file.workspace_id}/files/{file.id}", file.name, file.mime_type, file.size, file.sha256
+    )
+
+
+def _with_found(answer: SubmittedAnswer, evidence: CheckEvidence) -> SubmittedAnswer:
+    return replace(answer, found={**answer.found, evidence.check: evidence})
 
 
 def _to_delivered(content: Mapping[str, Any], file: StoredFile | None, problem: str) -> DeliveredFile:

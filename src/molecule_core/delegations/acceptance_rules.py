@@ -17,6 +17,8 @@ from molecule_core.delegations.model import Acceptance, Delegation, DeliveredFil
 from molecule_core.delegations.rules import TASK_PREVIEW, truncate_utf8
 from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.model import StoredFile
+from molecule_core.org.model import Workspace
+from molecule_core.org.rules import OrgTree, ancestors, are_related
 from molecule_core.wire.schemas.acceptance import (
     FAILED,
     PASSED,
@@ -24,12 +26,14 @@ from molecule_core.wire.schemas.acceptance import (
     CheckEvidence,
     FileCheck,
     QuestionCheck,
+    ReviewCheck,
     SchemaCheck,
     TextCheck,
 )
 
 _NAME_LENGTH, _TEXT_LENGTH = 120, 300
 _SCHEMA_BYTES = 2000
+_REVIEW_NOTE_LENGTH = 2000
 _JSON_TYPE = "application/json"
 # The beginnings of files whose content can be recognised; a type that is not listed is only compared by name.
 _SIGNATURES: dict[str, tuple[bytes, ...]] = {
@@ -117,6 +121,24 @@ def pattern_schema(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": pattern}
 
 
+def reviews_of(checks: Sequence[AcceptanceCheck]) -> dict[int, ReviewCheck]:
+    """Return the reviews among checks, by number."""
+    return {number: each for number, each in enumerate(checks, 1) if isinstance(each, ReviewCheck)}
+
+
+def reviewer_problem(reviewer: Workspace | None, source: Workspace, target: Workspace, org: OrgTree) -> str | None:
+    """Return why a workspace cannot review an answer and what to do; None if it can. A reviewer is independent."""
+    if reviewer is None or not are_related(org, source, reviewer):
+        return "reviewer_id is not a workspace that the delegator may message. Use the id of another peer."
+    if reviewer.removed:
+        return "its reviewer was removed. Use another workspace, or omit reviewer_id to ask a person."
+    if reviewer.id == target.id:
+        return "its reviewer is the workspace that gets the task. Use another workspace."
+    if any(each.id == target.id for each in ancestors(org, reviewer)):
+        return "its reviewer is below the workspace that gets the task. Use a workspace that is not."
+    return None
+
+
 def type_of(check: AcceptanceCheck) -> str:
     """Return the type of a check as clients write it."""
     return str(check.__struct_config__.tag)
@@ -156,6 +178,10 @@ def describe_check(check: AcceptanceCheck) -> str:
         case QuestionCheck():
             question = truncate_line(check.question, 1000)
             return f'Answer this question in a line that begins with "{check.id}:". Question: "{question}"'
+        case ReviewCheck():
+            reviewer = "Another workspace" if check.reviewer_id else "A person"
+            about = f' It looks at this: "{truncate_line(check.instructions, 2000)}"' if check.instructions else ""
+            return f"{reviewer} reviews the answer after the other checks, and passes or rejects it.{about}"
 
 
 def _quoted(text: str) -> str:
@@ -229,6 +255,23 @@ def evidence_of(
     if text is not None:
         return replace(found, sha256=sha256(text).hexdigest(), size=len(text))
     return found
+
+
+def review_evidence(
+    number: int, *, is_passed: bool, note: str, by_id: str = "", by_name: str = "", answer: bytes
+) -> CheckEvidence:
+    """Return what a review found. `answer`: the text that was reviewed."""
+    return CheckEvidence(
+        check=number,
+        type=type_of(ReviewCheck()),
+        answer=0,
+        outcome=PASSED if is_passed else FAILED,
+        detail=truncate_line(note, _REVIEW_NOTE_LENGTH),
+        sha256=sha256(answer).hexdigest(),
+        size=len(answer),
+        ran_by=by_id or "server",
+        by=truncate_line(by_name, _NAME_LENGTH),
+    )
 
 
 def judge_content(

@@ -13,7 +13,7 @@ from molecule_core.common.clock import SECOND, Clock
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import acceptance_rules
-from molecule_core.delegations.acceptance import AcceptanceTransitions, load_acceptance, load_files
+from molecule_core.delegations.acceptance import AcceptanceTransitions, load_files
 from molecule_core.delegations.acceptance_rules import evidence_of
 from molecule_core.delegations.json_schema import SchemaValidator
 from molecule_core.delegations.model import (
@@ -24,7 +24,7 @@ from molecule_core.delegations.model import (
     DeliveredFile,
     SubmittedAnswer,
 )
-from molecule_core.delegations.transitions import load_delegations
+from molecule_core.delegations.transitions import load_acceptance, load_delegations
 from molecule_core.delegations.writer import command_keys
 from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.files.uploads import FileWriter
@@ -36,6 +36,8 @@ from molecule_core.wire.schemas.acceptance import AcceptanceCheck, CheckEvidence
 _MAX_PARALLEL = 4
 # The limit of a check is CPU time. On the clock it may take longer: a busy machine is not the fault of an answer.
 _CLOCK_SECONDS_PER_CPU_SECOND = 12
+# 5 s: the first delay after an error, such as a file store that does not answer.
+_RETRY_SECONDS = 5
 _HEAD_BYTES = 64
 _log = logging.getLogger("molecule.acceptance")
 
@@ -47,6 +49,13 @@ class CheckWork(NamedTuple):
     acceptance: Acceptance
     answer: SubmittedAnswer
     files: Sequence[DeliveredFile]
+
+
+class RunningCheck(NamedTuple):
+    """The task that checks an answer, by the number of the answer."""
+
+    task: "asyncio.Task[None]"
+    answer_no: int
 
 
 class AcceptanceWorker:
@@ -69,39 +78,71 @@ class AcceptanceWorker:
         self._clock = clock
         self._limits = limits
         self._slots = asyncio.Semaphore(_MAX_PARALLEL)
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, RunningCheck] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: dict[str, int] = {}
 
     async def close(self) -> None:
         """Stop the checks that run; another process, or the next start, runs them again."""
-        for each in self._running.values():
+        for each in self._tasks:
             each.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def on_due(self, key: str) -> None:
-        """Claim an answer that is due and check it."""
-        if key in self._running:
-            return
+        """Claim an answer that is due and check it.
+
+        The second answer of a delegation may be due while the task of the first one, which returned it, has not ended;
+        it is checked right after. The claim of an answer that is being checked only goes on."""
         org_id, _, delegation_id = key.partition("/")
         work = await self._store.run(
             Command(org_id, ((ACCEPTANCE_TIMER, key),), partial(self._decide_claim, org_id, delegation_id))
         )
-        if work is None:
+        earlier = self._running.get(key)
+        if work is None or (earlier is not None and earlier.answer_no == work.acceptance.answer_no):
             return
-        task = asyncio.get_running_loop().create_task(self._check(work))
-        self._running[key] = task
+        task = asyncio.get_running_loop().create_task(
+            self._check_or_retry(key, work, None if earlier is None else earlier.task)
+        )
+        self._tasks.add(task)
+        self._running[key] = RunningCheck(task, work.acceptance.answer_no)
         task.add_done_callback(partial(self._on_done, key))
 
     def _on_done(self, key: str, task: "asyncio.Task[None]") -> None:
-        self._running.pop(key, None)
+        self._tasks.discard(task)
+        if self._running[key].task is task:
+            del self._running[key]
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("an answer could not be checked; it is tried again", exc_info=error)
+            _log.error("an answer could not be checked; it is tried again after its lease", exc_info=error)
+
+    async def _check_or_retry(self, key: str, work: CheckWork, earlier: "asyncio.Task[None] | None") -> None:
+        """Check an answer; after an error try again soon, with a growing delay up to the lease."""
+        if earlier is not None:
+            await asyncio.wait((earlier,))
+        try:
+            await self._check(work)
+        except Exception:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = min(_RETRY_SECONDS * 2 ** (failures - 1), self._limits.acceptance_lease_seconds)
+            _log.exception("an answer could not be checked; it is tried again in %d s", delay)
+            due, row = self._clock.now() + delay * SECOND, work.row
+            await self._store.run(
+                Command(row.org_id, ((ACCEPTANCE_TIMER, row.key),), partial(self._decide_retry, work, due))
+            )
+        else:
+            self._failures.pop(key, None)
+
+    def _decide_retry(self, work: CheckWork, due: int) -> CommandSteps[None]:
+        for row in (yield from load_delegations(work.row.org_id, [work.row.id])):
+            if row.open and row.phase is DelegationPhase.CHECKING:
+                return WriteSet(None, [set_timer(ACCEPTANCE_TIMER, row.key, due)], notify=(TIMERS_KEY,))
+        return WriteSet(None)
 
     def _decide_claim(self, org_id: str, delegation_id: str) -> CommandSteps[CheckWork | None]:
         for row in (yield from load_delegations(org_id, [delegation_id])):
             if not row.open or row.phase is not DelegationPhase.CHECKING:
                 break
             acceptance = yield from load_acceptance(row)
-            if acceptance.answer is None:
+            if acceptance.answer is None or acceptance.answer.reviews:
                 break
             files = yield from load_files(row, acceptance.answer.content)
             lease = self._clock.now() + self._limits.acceptance_lease_seconds * SECOND
@@ -125,7 +166,9 @@ class AcceptanceWorker:
             if not row.open or row.phase is not DelegationPhase.CHECKING:
                 break
             acceptance = yield from load_acceptance(row)
-            if acceptance.answer is None or acceptance.answer_no != work.acceptance.answer_no:
+            if acceptance.answer is None or acceptance.answer.reviews:
+                break
+            if acceptance.answer_no != work.acceptance.answer_no:
                 break
             recorded = yield from self._transitions.record_evidence(
                 row, acceptance, acceptance.answer, found, self._clock.now()

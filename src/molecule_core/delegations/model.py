@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.model import Sender
-from molecule_core.wire.schemas.acceptance import AcceptanceCheck
+from molecule_core.wire.schemas.acceptance import AcceptanceCheck, CheckEvidence
 from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
@@ -296,11 +296,20 @@ class Acceptance(Struct, frozen=True, kw_only=True):
         return self.answer_no > self.rounds
 
 
-class SubmittedAnswer(Struct, frozen=True):
-    """An answer that is being checked, and how it came."""
+class SubmittedAnswer(Struct, frozen=True, omit_defaults=True):
+    """An answer that is being checked, and how it came.
+
+    `found`: what its checks have found so far, by number; `reviews`: ids of its reviews, by number of the check."""
 
     content: AnswerContent
     via: str
+    found: dict[int, CheckEvidence] = {}
+    reviews: dict[int, str] = {}
+
+    @property
+    def open_reviews(self) -> dict[int, str]:
+        """Return the ids of the reviews that are not decided, by number of the check."""
+        return {number: id_ for number, id_ in self.reviews.items() if number not in self.found}
 
 
 class DeliveredFile(Struct, frozen=True):

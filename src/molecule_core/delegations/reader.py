@@ -12,12 +12,13 @@ from molecule_core.common.clock import SECOND, Clock, to_optional_rfc3339, to_rf
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
-from molecule_core.delegations.acceptance_rules import describe_check
+from molecule_core.delegations.acceptance_rules import describe_check, reviews_of
 from molecule_core.delegations.model import (
     Acceptance,
     Delegation,
     DelegationPhase,
     FailureReason,
+    SubmittedAnswer,
     TimelineRow,
     delegation_wake_key,
     newest_first,
@@ -30,7 +31,7 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import ReadQuery, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.wire.schemas.acceptance import AcceptanceReport, CheckEvidence
+from molecule_core.wire.schemas.acceptance import AcceptanceReport, CheckEvidence, PendingReview
 from molecule_core.wire.schemas.delegations import (
     DelegationItem,
     DelegationProgress,
@@ -232,12 +233,14 @@ class DelegationReader:
         terms, found = await self._store.rows("acceptance", query), await self._store.rows("evidence_of", query)
         acceptance = Acceptance.from_row(terms[0])
         evidence = [msgspec.json.decode(each, type=CheckEvidence) for (each,) in found]
+        answer = acceptance.answer if row.phase is DelegationPhase.CHECKING else None
         return AcceptanceReport(
             checks=list(acceptance.checks),
             sentences=list(map(describe_check, acceptance.checks)),
             rounds=acceptance.rounds,
             answers=max((each.answer for each in evidence), default=0),
-            evidence=evidence,
+            evidence=evidence if answer is None else [*evidence, *answer.found.values()],
+            reviews=[] if answer is None else _pending_reviews(acceptance, answer),
         )
 
     async def count_open_and_stuck(self, org_id: str) -> tuple[int, int]:
@@ -487,3 +490,11 @@ def _to_snapshot(row: Delegation, progress: DelegationProgress | None) -> Snapsh
         retry_of=row.retry_of,
         progress=progress,
     )
+
+
+def _pending_reviews(acceptance: Acceptance, answer: SubmittedAnswer) -> list[PendingReview]:
+    checks = reviews_of(acceptance.checks)
+    return [
+        PendingReview(check=number, approval_id=id_, reviewer_id=checks[number].reviewer_id)
+        for number, id_ in answer.open_reviews.items()
+    ]

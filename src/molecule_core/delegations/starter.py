@@ -3,17 +3,22 @@
 Called by `writer.DelegationWriter`, whose commands run the decisions.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import msgspec
 
 from molecule_core.common.clock import SECOND, Clock
-from molecule_core.common.errors import CommunicationDenied, MessageIdReused, NotFound
+from molecule_core.common.errors import CommunicationDenied, InvalidMessage, MessageIdReused, NotFound
 from molecule_core.common.ids import IdGenerator
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
-from molecule_core.delegations.acceptance_rules import AcceptanceTerms, describe_terms
+from molecule_core.delegations.acceptance_rules import (
+    AcceptanceTerms,
+    describe_terms,
+    reviewer_problem,
+    reviews_of,
+)
 from molecule_core.delegations.errors import DelegationCycle, DelegationLimit, ScopeExceeded, SelfDelegation
 from molecule_core.delegations.model import (
     BEGIN_ENTRY,
@@ -56,6 +61,7 @@ from molecule_core.store.database import (
 )
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, set_timer
+from molecule_core.wire.schemas.acceptance import AcceptanceCheck
 from molecule_core.wire.schemas.activity import Intent, MessageKind
 from molecule_core.wire.schemas.delegations import DelegationRefusedPayload
 
@@ -110,6 +116,7 @@ class DelegationStarter:
         Raises NotFound, WorkspaceRemoved, SelfDelegation, CommunicationDenied, MessageIdReused, and what sending a
         message raises. DelegationLimit, DelegationCycle and ScopeExceeded also emit an event."""
         source, target = self._check_workspaces(request.source_id, request.target_id)
+        self._check_reviewers(request.checks, source, target)
         now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts, request.checks)
         duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
         key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
@@ -262,6 +269,13 @@ class DelegationStarter:
         if not are_related(self._org, source, target):
             raise CommunicationDenied
         return source, target
+
+    def _check_reviewers(self, checks: Sequence[AcceptanceCheck], source: Workspace, target: Workspace) -> None:
+        for number, check in reviews_of(checks).items():
+            if check.reviewer_id:
+                why = reviewer_problem(self._org.workspace(check.reviewer_id), source, target, self._org)
+                if why is not None:
+                    raise InvalidMessage(reason=f"check {number} of accept (review) is not valid: {why}")
 
     def _find_by_key(
         self, request: DelegationRequest, keyed: list[Row], key_content: str, now: int

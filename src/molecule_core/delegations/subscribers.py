@@ -19,6 +19,7 @@ from molecule_core.delegations.transitions import (
     active_workspace,
     apply_trigger,
     load_by_message,
+    load_delegations,
     save_transition,
     timeline_write,
 )
@@ -32,6 +33,7 @@ from molecule_core.messages.events import (
     PushDeferred,
     PushOutcomeUnknown,
     QuestionAsked,
+    ReviewDecided,
 )
 from molecule_core.org.model import WorkspacesRemoved
 from molecule_core.org.reader import OrgReader
@@ -96,6 +98,13 @@ class DelegationSubscriber:
         if target is None:
             return recorded
         return recorded + (yield from self._results.insert_late_answer(target, row.source_id, row.id, event.answer))
+
+    def on_review_decided(self, org_id: str, event: ReviewDecided) -> CommandSteps[object]:
+        """Record the decision of a review; the last one decides about the answer.
+
+        The subscription is isolated: the approval that was decided does not name the workspaces of the delegation."""
+        rows = yield from load_delegations(org_id, [event.delegation_id])
+        return (yield from self._acceptance.record_review(rows[0], event)) if rows else WriteSet(None)
 
     # -- delivery ------------------------------------------------------------------------------------------------------
 

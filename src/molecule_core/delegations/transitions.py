@@ -12,14 +12,16 @@ from molecule_core.common.metrics import DelegationMeter
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import (
     DELEGATION,
+    Acceptance,
     Delegation,
+    DelegationPhase,
     DelegationTransition,
     DelegationTrigger,
     delegation_wake_key,
 )
 from molecule_core.delegations.scopes import ScopeCache
 from molecule_core.messages.delegation_messages import DelegationMessages, ResultContent
-from molecule_core.messages.events import AnswerContent
+from molecule_core.messages.events import AnswerContent, ReviewsDropped
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import (
@@ -64,6 +66,12 @@ def load_by_message(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, 
     returned = {each: row[0][0] for each, row in zip(others, known, strict=True) if row and row[0][0] not in rows}
     by_id = {row.id: row for row in (yield from load_delegations(org_id, list(returned.values())))}
     return found + [(each, by_id[id_]) for each, id_ in returned.items() if id_ in by_id]
+
+
+def load_acceptance(row: Delegation) -> Generator[StepRequest, Any, Acceptance]:
+    """Read the checks of a delegation that has some."""
+    rows = yield ReadQuery("acceptance", {"org_id": row.org_id, "delegation_id": row.id})
+    return Acceptance.from_row(rows[0])
 
 
 def apply_trigger(
@@ -178,6 +186,7 @@ class DelegationCloser:
         Writes the row, a timeline entry and one end event. A removed source gets no result. `answer`: the target's own,
         or a system answer that explains the end. `evidence`: what the checks found in the last answer."""
         failed, source = transition.status is not DelegationStatus.COMPLETED, active_workspace(self._org, row.source_id)
+        dropped = yield from _drop_reviews(row, trigger)
         error = answer.text if failed else None
         text = (
             rules.failure_text(transition.reason, answer.text, via)
@@ -224,8 +233,18 @@ class DelegationCloser:
             writes.append(("keep_delegation_history", row))
         notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id), *((TIMERS_KEY,) if failed else ()))
         after_commit = partial(self._meter.count_end, *rules.outcome_labels(row))
-        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit) + self.scopes.end(row)
+        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit) + self.scopes.end(row) + dropped
         return closed if inserted is None else closed + inserted
+
+
+def _drop_reviews(row: Delegation, trigger: DelegationTrigger) -> CommandSteps[None]:
+    """Drop the open reviews of a delegation that ends otherwise than by its checks."""
+    by_checks = (DelegationTrigger.PROVEN, DelegationTrigger.UNPROVEN)
+    if not row.checks or row.phase is not DelegationPhase.CHECKING or trigger in by_checks:
+        return WriteSet(None)
+    answer = (yield from load_acceptance(row)).answer
+    ids = () if answer is None else tuple(answer.open_reviews.values())
+    return WriteSet(None, domain_events=[ReviewsDropped(ids, "the task has ended")] if ids else ())
 
 
 def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:

@@ -10,6 +10,7 @@ from molecule_core.common.clock import Clock
 from molecule_core.messages.activities import answer_activity, insert_activity, received_activity, schedule_delivery
 from molecule_core.messages.delegation_messages import DelegationMessages
 from molecule_core.messages.events import AnswerContent, ApprovalExplained
+from molecule_core.messages.files import attachments
 from molecule_core.messages.model import Activity, MessageReceipt, Sender
 from molecule_core.messages.obligations.ledger import ObligationLedger
 from molecule_core.messages.obligations.model import Obligation, load_obligation
@@ -21,7 +22,8 @@ from molecule_core.store.database import CommandSteps, WriteSet
 class ApprovalMessage(Struct, frozen=True, kw_only=True):
     """A message about an approval.
 
-    `source_id` None: sent by a person or by the server (see `user_name`). `metadata`: its machine-readable part."""
+    `source_id` None: sent by a person or by the server (see `user_name`). `metadata`: its machine-readable part.
+    `files`: of the source, which the recipient may read from now on."""
 
     id: str
     kind: str
@@ -31,6 +33,7 @@ class ApprovalMessage(Struct, frozen=True, kw_only=True):
     user_name: str | None
     text: str
     metadata: dict[str, Any]
+    files: tuple[dict[str, Any], ...] = ()
 
 
 class ApprovalMessages:
@@ -44,12 +47,17 @@ class ApprovalMessages:
     def insert_message(self, target: Workspace, content: ApprovalMessage) -> CommandSteps[Activity]:
         """Insert a message about an approval into a workspace's inbox."""
         identity = {} if content.user_id is None else {"user_id": content.user_id, "username": content.user_name}
+        parts: list[dict[str, Any]] = [{"kind": "text", "text": content.text}]
+        files = [{"kind": "file", "file": each} for each in content.files]
+        if files and content.source_id is not None:
+            parts += yield from attachments.replace_forbidden_files(files, target.org_id, content.source_id)
+        resolved = yield from attachments.resolve_files(parts, target.org_id, content.source_id)
         metadata = {"kind": content.kind, "intent": content.intent, **content.metadata}
         message = {
             "kind": "message",
             "role": "user",
             "messageId": content.id,
-            "parts": [{"kind": "text", "text": content.text}],
+            "parts": resolved.parts,
             "metadata": metadata,
         }
         key = f"workspace:{content.source_id}" if content.source_id else f"person:{content.user_id or 'nobody'}"
@@ -63,7 +71,7 @@ class ApprovalMessages:
             kind=content.kind,
             intent=content.intent,
         )
-        return insert_activity(activity) + schedule_delivery(target, activity)
+        return insert_activity(activity, resolved.file_ids) + schedule_delivery(target, activity)
 
     def close_message(self, workspace: Workspace, seq: int, reason: str, *, answered: bool) -> CommandSteps[object]:
         """Close a message: answered by its recipient itself, or withdrawn for a reason.

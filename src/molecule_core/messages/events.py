@@ -113,3 +113,55 @@ class DeliveryFailed(Struct, frozen=True):
     code: str
     detail: str | None
     at: int
+
+
+class ReviewFile(Struct, frozen=True):
+    """A file of an answer that is reviewed."""
+
+    uri: str
+    name: str
+    mime_type: str
+    size: int
+    sha256: str
+
+
+class ReviewRequested(Struct, frozen=True, kw_only=True):
+    """An answer to a delegation waits for a review.
+
+    `id`: that the review gets. `reviewer_id`: the workspace that decides; None: a person. `until`: the deadline of the
+    delegation, in microseconds."""
+
+    id: str
+    delegation_id: str
+    check: int
+    source_id: str
+    worker_id: str
+    reviewer_id: str | None
+    instructions: str
+    task: str
+    answer: str
+    answer_sha256: str
+    files: tuple[ReviewFile, ...]
+    until: int
+    at: int
+
+
+class ReviewDecided(Struct, frozen=True, kw_only=True):
+    """A review was decided, or can never be.
+
+    `by_id`: the workspace or person that decided. `note`: why; a rejected one has a reason."""
+
+    id: str
+    delegation_id: str
+    is_passed: bool
+    note: str
+    by_id: str
+    by_name: str
+    at: int
+
+
+class ReviewsDropped(Struct, frozen=True):
+    """Reviews whose outcome is not needed any more."""
+
+    ids: tuple[str, ...]
+    reason: str

@@ -166,8 +166,10 @@ SELECT f.id, f.org_id, f.workspace_id, f.uploaded_by, f.name, f.mime_type, f.siz
 FROM files f WHERE f.id = :id;
 
 -- name: file_is_mentioned
--- one row if any message mentions a file
-SELECT 1 FROM file_mentions WHERE file_id = :file_id LIMIT 1;
+-- one row if any message mentions a file, except requests to review it
+SELECT 1 FROM file_mentions m WHERE m.file_id = :file_id AND NOT EXISTS (
+    SELECT 1 FROM activities a WHERE a.id = m.activity_id AND a.kind = 'approval_request'
+) LIMIT 1;
 
 -- name: insert_mention
 -- record that a message mentions a file

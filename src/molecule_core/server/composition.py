@@ -237,13 +237,11 @@ class Server:
         self.progress_throttle = ProgressThrottle(self.delegations.writer.report_progress, clock=runtime.clock)
         self._feed = Feed(self.store, self.wakeups, org, self.messages.reader, self.delegations.reader)
         self.live_hub = LiveHub(self._feed, self._turn_feed, org, clock=runtime.clock, limits=settings.limits)
+        end = self.live_hub.end_credentials
         self.access.reader.on_credential_change(
-            lambda hashed, at: self.live_hub.end_credentials((hashed,), _CREDENTIAL_ENDED, at),
-            self.live_hub.disconnect_person,
+            lambda hashed, at: end((hashed,), _CREDENTIAL_ENDED, at), self.live_hub.disconnect_person
         )
-        self.access.writer.oauth.on_tokens_ended = lambda hashes: self.live_hub.end_credentials(
-            hashes, _CREDENTIAL_ENDED
-        )
+        self.access.writer.oauth.on_tokens_ended = lambda hashes: end(hashes, _CREDENTIAL_ENDED)
         self._build_application()
         self._timers = TimerWorker(self.store, runtime.clock, self.wakeups)
         timer_handlers = {
@@ -295,6 +293,9 @@ class Server:
         subscribe(BudgetExhausted, "approvals.on_budget_exhausted", approvals.on_budget_exhausted, isolated=True)
         subscribe(UsageRecorded, "budgets.on_usage_recorded", self.budgets.subscriber.on_usage_recorded)
         subscribe(events.ApprovalExplained, "approvals.on_explained", approvals.on_explained, isolated=True)
+        subscribe(events.ReviewRequested, "approvals.on_review_requested", approvals.on_review_requested, isolated=True)
+        subscribe(events.ReviewsDropped, "approvals.on_reviews_dropped", approvals.on_reviews_dropped, isolated=True)
+        subscribe(events.ReviewDecided, "delegations.on_review_decided", delegations.on_review_decided, isolated=True)
         subscribe(WorkspacesRemoved, "approvals.on_workspaces_removed", approvals.on_workspaces_removed)
         subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)
         subscribe(WorkspacesRemoved, "threads.on_workspaces_removed", self.threads.subscriber.on_workspaces_removed)

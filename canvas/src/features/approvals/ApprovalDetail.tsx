@@ -7,6 +7,7 @@ import { Button, IconButton } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { useLayer } from "../../ui/keyboard";
 import { Link } from "../../ui/Link";
+import { MessageText } from "../../ui/MessageText";
 import { Notice } from "../../ui/Notice";
 import { Time } from "../../ui/Time";
 import { INBOX } from "../../core/router";
@@ -23,7 +24,7 @@ import { DecisionForm } from "./DecisionForm";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
-import { holderText, namedAgents, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
+import { holderText, isReview, namedAgents, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
 
 interface Props {
   id: string;
@@ -129,7 +130,7 @@ function Head({ approval }: { approval: Approval }) {
               <bdi>{name}</bdi>
             </Link>
           )}{" "}
-          requests approval
+          {isReview(approval) ? "needs a review of an answer" : "requests approval"}
         </span>
         <Time at={createdAt} className={css.time} />
       </p>
@@ -193,6 +194,7 @@ function Head({ approval }: { approval: Approval }) {
 /** The proposed, the edited and the effective details are all kept. */
 function Details({ approval }: { approval: Approval }) {
   const { proposed, edited, details } = approval;
+  if (isReview(approval)) return <ReviewedAnswer details={details} />;
   if (edited === null) return <Arguments title="Details" details={details} />;
   return (
     <div className={css.both}>
@@ -200,6 +202,41 @@ function Details({ approval }: { approval: Approval }) {
       <Arguments title={prettyDetails(edited) === prettyDetails(details) ? "Edited (in effect)" : "Edited"} details={edited} />
       {prettyDetails(edited) !== prettyDetails(details) && <Arguments title="In effect" details={details} />}
     </div>
+  );
+}
+
+/** The answer that a review is about, and the task. */
+function ReviewedAnswer({ details }: { details: Members }) {
+  const text = (name: string): string => (typeof details[name] === "string" ? details[name] : "");
+  const files = (Array.isArray(details["files"]) ? details["files"] : []) as readonly Record<string, unknown>[];
+  const cut = Number(details["answer_cut"] ?? 0);
+  return (
+    <>
+      <Part title="Task">
+        <MessageText text={text("task")} />
+        <p>
+          <Link to={{ view: "delegation", id: text("delegation_id"), node: null }}>Open the task of {text("delegator")}</Link>
+        </p>
+      </Part>
+      <Part title="Answer">
+        {text("answer") === "" ? <p className={css.fact}>The answer has no text.</p> : <MessageText text={text("answer")} />}
+        {cut > 0 && <p className={css.problem}>The last {cut.toLocaleString("en-GB")} bytes of the answer are not shown.</p>}
+      </Part>
+      {files.length > 0 && (
+        <Part title="Files">
+          <ul className={css.policy}>
+            {files.map((file, at) => (
+              <li key={at}>
+                <a href={String(file["uri"])} download={String(file["name"])}>
+                  <bdi>{showInvisible(String(file["name"]))}</bdi>
+                </a>{" "}
+                <span className={css.fact}>{Number(file["size"]).toLocaleString("en-GB")} bytes</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+    </>
   );
 }
 

@@ -14,7 +14,7 @@ import { showInvisible } from "../../core/text/invisible";
 import { useServerSeconds } from "./Countdown";
 import { readDetails } from "./detailsInput";
 import css from "./Inbox.module.css";
-import { closedText, closingText, STATUS_TEXTS, isRounded, partyText, prettyDetails } from "./texts";
+import { closedText, closingText, STATUS_TEXTS, isReview, isRounded, partyText, prettyDetails } from "./texts";
 
 /** The open input: a reason, a question, or edited details. */
 type Form = "deny" | "more_info" | "edit" | null;
@@ -54,9 +54,11 @@ export function DecisionForm({ approval }: { approval: Approval }) {
         <Button kind="primary" icon="check" disabled={off} onClick={() => answer("approve")}>
           Approve
         </Button>
-        <Button disabled={off || rounded} onClick={() => setForm("edit")}>
-          Approve with edits…
-        </Button>
+        {!isReview(approval) && (
+          <Button disabled={off || rounded} onClick={() => setForm("edit")}>
+            Approve with edits…
+          </Button>
+        )}
         <Button icon="close" disabled={off} onClick={() => setForm("deny")}>
           Deny…
         </Button>
@@ -79,7 +81,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
           <bdi>{partyText(holder)}</bdi> can decide too. The first decision counts.
         </p>
       )}
-      {!off && rounded && (
+      {!off && rounded && !isReview(approval) && (
         <p className={css.problem}>
           The details contain a number that is too long for a browser to show exactly, so they cannot be edited here. Run <code>molecule approvals show</code> to see the exact number.
         </p>
@@ -159,20 +161,21 @@ function NoteForm({ about, approval, onDone, onCancel }: FormProps & { about: "d
   const [words, setWords] = useState("");
   const id = useId();
   const asks = about === "more_info";
+  const isNeeded = asks || isReview(approval);
   useLayer(onCancel);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (!asks || words.trim() !== "") onDone(words.trim());
+    if (!isNeeded || words.trim() !== "") onDone(words.trim());
   };
   return (
     <form className={css.form} onSubmit={submit} aria-label={asks ? "Ask a question" : "Deny"}>
       <label htmlFor={id}>{asks ? "Your question" : "Reason"}</label>
       <textarea id={id} rows={3} dir="auto" autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
       <p id={`${id}hint`} className={css.fact}>
-        <bdi>{approval.requesterName}</bdi> {asks ? "receives this question. The request returns with the answer." : "receives this reason. Optional."}
+        <bdi>{approval.requesterName}</bdi> {asks ? "receives this question. The request returns with the answer." : isNeeded ? "receives this reason." : "receives this reason. Optional."}
       </p>
       <div className={css.deeds}>
-        <Button kind="primary" type="submit" disabled={asks && words.trim() === ""}>
+        <Button kind="primary" type="submit" disabled={isNeeded && words.trim() === ""}>
           {asks ? "Ask" : "Deny"}
         </Button>
         <Button onClick={onCancel}>Cancel</Button>

@@ -9,13 +9,13 @@ import { showInvisible } from "../../core/text/invisible";
 import { useServerSeconds } from "./Countdown";
 import { Changed, PendingNotice } from "./DecisionForm";
 import css from "./Inbox.module.css";
-import { closedText, closingText, fitsRow, STATUS_TEXTS } from "./texts";
+import { closedText, closingText, fitsRow, isReview, STATUS_TEXTS } from "./texts";
 
 export function QuickDecision({ approval }: { approval: Approval }) {
   const { decisions, canSend } = useSession();
   const held = useStored(decisions.pending).get(approval.id);
   const [read, setRead] = useState(approval.revision);
-  const mayDecide = canSend && approval.status === "pending" && fitsRow(approval);
+  const mayDecide = canSend && approval.status === "pending" && fitsRow(approval) && !isReview(approval);
   const closed = closedText(approval, useServerSeconds(mayDecide || held !== undefined));
   if (held !== undefined) {
     return (

@@ -39,6 +39,7 @@ const SOURCES: Readonly<Record<string, string>> = {
   host: "requested by the agent’s runtime before a tool call",
   a2a: "required to continue a task",
   thread: "requested by one of the agent’s threads",
+  review: "required by the workspace that gave the task",
 };
 
 export function sourceText({ source, tool }: Pick<Approval, "source" | "tool">): string {
@@ -56,6 +57,11 @@ export function partyText({ kind, name }: Party): string {
 }
 
 export const STATUS_TEXTS: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Escalated", more_info: "Question asked" };
+
+/** Whether it is a review of an answer. Its details cannot be edited, and a rejection needs a reason. */
+export function isReview({ source }: Pick<Approval, "source">): boolean {
+  return source === "review";
+}
 
 /** Who has to decide now. */
 export function holderText(approval: Approval): string {
@@ -97,6 +103,13 @@ export function stepText({ what, by, holder }: PathStep): Step {
 /** One sentence for each outcome. */
 export function outcomeTexts(approval: Approval): { when: string; then: string }[] {
   const { requesterName: name, holder, status } = approval;
+  if (isReview(approval)) {
+    return [
+      { when: "Approve", then: "The answer passes this check." },
+      { when: "Deny", then: `The answer goes back to ${name} with your reason, or the task fails if it was the last one.` },
+      { when: "No decision", then: "The task fails at its deadline." },
+    ];
+  }
   const way = status === "info_requested" ? `${name} must answer the question first; a decision is still possible` : levelText(approval, holder);
   return [
     { when: "Approve", then: `${name} is notified and may do exactly this, once.` },

@@ -1,13 +1,17 @@
 /** The checks of an answer, each with what it found in each answer. */
 
 import { useState } from "react";
+import { useData } from "../../core/app";
+import { INBOX } from "../../core/router";
+import { Link } from "../../ui/Link";
 import { exact } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
-import type { AcceptanceReport, CheckEvidence } from "../../core/wire";
+import type { AcceptanceReport, CheckEvidence, PendingReview } from "../../core/wire";
 import { useDelegationDetail } from "./useDelegation";
 import css from "./Checks.module.css";
 
-export function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
+/** `workspaceId`: of the target. */
+export function Checks({ acceptance, workspaceId }: { acceptance: AcceptanceReport; workspaceId: string }) {
   return (
     <ol className={css.checks}>
       {acceptance.sentences.map((sentence, at) => (
@@ -15,6 +19,7 @@ export function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
           <bdi className={css.text}>{sentence}</bdi>
           <ul>
             {acceptance.evidence.filter((each) => each.check === at + 1).map((each) => <Evidence key={each.answer} evidence={each} />)}
+            {acceptance.reviews.filter((each) => each.check === at + 1).map((each) => <Review key={each.approval_id} review={each} workspaceId={workspaceId} />)}
           </ul>
         </li>
       ))}
@@ -22,13 +27,31 @@ export function Checks({ acceptance }: { acceptance: AcceptanceReport }) {
   );
 }
 
+/** A review that the answer waits for. */
+function Review({ review, workspaceId }: { review: PendingReview; workspaceId: string }) {
+  const name = useData((state) => state.workspaces.get(review.reviewer_id)?.name) ?? (review.reviewer_id === "" ? "a person" : "another agent");
+  return (
+    <li>
+      <Link to={{ ...INBOX, open: { id: review.approval_id, workspaceId } }}>
+        Waits for a review by <bdi>{name}</bdi>
+      </Link>
+    </li>
+  );
+}
+
 /** What a check found. A program wrote some of the texts, which may be long. */
 function Evidence({ evidence }: { evidence: CheckEvidence }) {
-  const { file, size, sha256, at } = evidence;
+  const { file, size, sha256, at, by } = evidence;
   const facts = [file, size !== undefined && size !== null && plural(size, "byte"), at && exact(at)].filter((each) => each);
   return (
     <li data-outcome={evidence.outcome}>
       Answer {evidence.answer}: {evidence.outcome === "passed" ? "passed" : "failed"}
+      {by && (
+        <>
+          {" "}
+          by <bdi>{by}</bdi>
+        </>
+      )}
       {evidence.detail && (
         <bdi className={css.text} tabIndex={evidence.detail.length > LONG ? 0 : undefined}>
           {evidence.detail}
@@ -56,7 +79,7 @@ export function CheckDetails({ id }: { id: string }) {
     <details className={css.details} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Checks of the answer</summary>
       {problem !== null && <p role="alert">{problem}</p>}
-      {full !== null && full.acceptance !== null && <Checks acceptance={full.acceptance} />}
+      {full !== null && full.acceptance !== null && <Checks acceptance={full.acceptance} workspaceId={full.delegation.target_id} />}
     </details>
   );
 }

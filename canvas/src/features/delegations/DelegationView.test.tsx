@@ -4,7 +4,7 @@ import { usePlace } from "../../core/app";
 import { ApiError } from "../../core/api/api";
 import { parsePlace } from "../../core/router";
 import type { Verb } from "../../core/testing/modelServer";
-import type { DelegationDetail, DelegationItem, DelegationScope, DelegationTreeNode } from "../../core/wire";
+import type { AcceptanceReport, DelegationDetail, DelegationItem, DelegationScope, DelegationTreeNode } from "../../core/wire";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
 import { DelegationView } from "./DelegationView";
 
@@ -21,7 +21,7 @@ const TREE: readonly Verb[] = [
 vi.hoisted(() => vi.useFakeTimers({ now: Date.parse("2026-03-01T12:01:00Z"), toFake: ["Date"] }));
 
 /** The server's response for a delegation, from its own rows. */
-function fullOf(made: TestPage, id: string, earlier = 0, may: DelegationScope | null = null): DelegationDetail {
+function fullOf(made: TestPage, id: string, earlier = 0, may: DelegationScope | null = null, acceptance: AcceptanceReport | null = null): DelegationDetail {
   const rows = ["a", "b", "c"].flatMap((each) => made.server.timeline(each)).filter((item) => item.kind === "delegation");
   const item = rows.find((each) => each.delegation_id === id);
   if (item === undefined) throw new ApiError(404, "unknown", "There is no such delegation.");
@@ -32,7 +32,7 @@ function fullOf(made: TestPage, id: string, earlier = 0, may: DelegationScope | 
     children: rows.filter(({ parent_id }) => parent_id === each.delegation_id).map(node),
   });
   const begun = { at: item.created_at, fact: "stored", status: "queued", phase: "waiting", attempt: 0, late: false, detail: null };
-  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED", acceptance: null, may };
+  return { delegation: item, task: `${item.summary}, all of it`, result: item.result, timeline: [begun], earlier, tree: node(item), a2a_state: "SUBMITTED", acceptance, may };
 }
 
 function Placed() {
@@ -40,11 +40,11 @@ function Placed() {
   return place.view === "delegation" ? <DelegationView key={place.id} id={place.id} node={place.node} /> : null;
 }
 
-async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0, may: DelegationScope | null = null): Promise<TestPage> {
+async function shown(verbs: readonly Verb[] = TREE, path = "/app/delegations/d1", earlier = 0, may: DelegationScope | null = null, acceptance: AcceptanceReport | null = null): Promise<TestPage> {
   const made = new TestPage();
   for (const each of [...COMPANY, ...verbs]) made.server.do(each);
   made.load();
-  vi.spyOn(made.api, "delegation").mockImplementation(async (id) => fullOf(made, id, earlier, may));
+  vi.spyOn(made.api, "delegation").mockImplementation(async (id) => fullOf(made, id, earlier, may, acceptance));
   made.app.router.go(parsePlace(path, ""));
   made.show(<Placed />);
   await act(() => new Promise((done) => setTimeout(done, 0)));
@@ -86,6 +86,24 @@ test("what a task may do is listed, and nothing where nothing restricts it", asy
     "Delegate 1 level deep",
     "Not request approvals",
   ]);
+});
+
+test("checks show what they found, who reviewed the answer, and the review that it waits for", async () => {
+  const acceptance: AcceptanceReport = {
+    checks: [{ type: "text", contains: "42" }, { type: "review", reviewer_id: "c" }],
+    sentences: ["Write 42.", "Another workspace reviews the answer."],
+    rounds: 2,
+    answers: 2,
+    evidence: [
+      { check: 2, type: "review", answer: 1, outcome: "failed", detail: "Count again.", ran_by: "c", by: "Agent c" },
+      { check: 1, type: "text", answer: 2, outcome: "passed", size: 2 },
+    ],
+    reviews: [{ check: 2, approval_id: "p1", reviewer_id: "c" }],
+  };
+  await shown(TREE, "/app/delegations/d1", 0, null, acceptance);
+  const checks = screen.getByRole("region", { name: "Checks" });
+  expect(checks.textContent).toContain("Answer 1: failed by Agent cCount again.");
+  expect(within(checks).getByRole("link", { name: "Waits for a review by Agent c" })).toBeTruthy();
 });
 
 test("the tree has the answer in one plain line", async () => {

@@ -52,7 +52,7 @@ export function NodeDetail({ full }: { full: DelegationDetail }) {
       )}
       {full.acceptance !== null && (
         <Part title="Checks">
-          <Checks acceptance={full.acceptance} />
+          <Checks acceptance={full.acceptance} workspaceId={targetId} />
         </Part>
       )}
       {failed && (

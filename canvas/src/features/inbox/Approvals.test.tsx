@@ -460,3 +460,28 @@ test("an agent that the details name by its id is shown with its name", () => {
   expect(namedAgents(details, (id) => names.get(id))).toEqual([{ id: "w2", name: "Lead" }, { id: "w1", name: "Desk <b>" }]);
   expect(namedAgents({}, (id) => names.get(id))).toEqual([]);
 });
+
+test("a review shows the task, the answer and its files; a rejection needs a reason", async () => {
+  const details = { delegation_id: "d1", delegator: "Lead", task: "Count the mail", answer: "It is 42.", answer_cut: 7, files: [{ uri: "/workspaces/a/files/f", name: "report.json", size: 1200 }] };
+  const made = page({ approvals: [one("p1", { source: "review", action: "review_answer", details, level_deadline: null })] });
+  const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "denied" }));
+  await shown(made, { open: "p1" });
+  expect(screen.getByRole("region", { name: "Task" }).textContent).toContain("Count the mail");
+  expect(screen.getByRole("region", { name: "Answer" }).textContent).toContain("It is 42.");
+  expect(screen.getByText("The last 7 bytes of the answer are not shown.")).toBeTruthy();
+  expect(screen.getByRole("link", { name: "report.json" }).getAttribute("href")).toBe("/workspaces/a/files/f");
+  expect(screen.queryByRole("button", { name: "Approve with edits…" })).toBe(null);
+  press("Deny…");
+  expect(screen.getByRole("button", { name: "Deny" })).toHaveProperty("disabled", true);
+  fireEvent.change(screen.getByRole("textbox", { name: "Reason" }), { target: { value: "Count again." } });
+  press("Deny");
+  await pass(UNDO_MS + 1000);
+  expect(decide).toHaveBeenCalledOnce();
+});
+
+test("a review is not decided in the list", async () => {
+  const made = page({ approvals: [one("p1", { source: "review", action: "review_answer", details: {}, reason: "" })] });
+  await shown(made);
+  expect(screen.getByText("review_answer")).toBeTruthy();
+  expect(screen.queryByRole("button", { name: /Deny/ })).toBe(null);
+});

@@ -474,7 +474,7 @@ def _evidence_line(evidence: CheckEvidence) -> str:
     about = [evidence.file, "" if evidence.size is None else f"{evidence.size} bytes", evidence.sha256]
     found = f"answer {evidence.answer}, check {evidence.check} ({evidence.type}): {evidence.outcome}"
     reason = f": {evidence.detail}" if evidence.detail else ""
-    return f"{found}{reason} [{', '.join(filter(None, (*about, evidence.ran_by, evidence.at)))}]"
+    return f"{found}{reason} [{', '.join(filter(None, (*about, evidence.ran_by, evidence.by, evidence.at)))}]"
 
 
 def _timeline_entry(entry: DelegationTimelineEntry) -> types.TaskTimelineEntry:

@@ -45,8 +45,8 @@ DeadlineArgument = Annotated[
 AcceptArgument = Annotated[
     list[dict[str, Any]],
     Meta(
-        description='Checks of the result, as {"type":"file","name":"*.csv"}, {"type":"schema","schema":{}}, '
-        '{"type":"text","contains":""}, {"type":"question","id":"q1","question":""}.',
+        description='Checks of the result, as {"type":"file","name":"*.csv"}. Types with members: schema (schema), '
+        "text (contains), question (id, question), review (reviewer_id, instructions).",
     ),
 ]
 AcceptAsBeforeArgument = Annotated[list[dict[str, Any]], Meta(description="As in delegate_task.")]

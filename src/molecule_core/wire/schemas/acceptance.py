@@ -47,14 +47,24 @@ class QuestionCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     question: Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
-AcceptanceCheck = FileCheck | SchemaCheck | TextCheck | QuestionCheck
+class ReviewCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="review"):
+    """Another workspace or a person reads the answer, and passes or rejects it.
+
+    `reviewer_id`: the workspace; without it, a person. `instructions`: what the reviewer must look at."""
+
+    reviewer_id: _Name = ""
+    instructions: Annotated[str, Meta(max_length=2000)] = ""
+
+
+AcceptanceCheck = FileCheck | SchemaCheck | TextCheck | QuestionCheck | ReviewCheck
 
 
 class CheckEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one check found in one answer.
 
     `check`: number in the list, from 1; `answer`: number of the answer, from 1. `outcome`: passed or failed, and
-    `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`: `server`, else a workspace id."""
+    `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`: `server`, else the id of the workspace or
+    person that decided, and `by` its name."""
 
     check: int
     type: str
@@ -65,17 +75,27 @@ class CheckEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str = ""
     size: int | None = None
     ran_by: str = "server"
+    by: str = ""
     at: str = ""
+
+
+class PendingReview(Struct, frozen=True, kw_only=True):
+    """A review that is not decided yet. `reviewer_id`: the workspace that decides it; empty: a person."""
+
+    check: int
+    approval_id: str
+    reviewer_id: str
 
 
 class AcceptanceReport(Struct, frozen=True, kw_only=True):
     """The checks of a delegation.
 
     `answers`: how many were checked; `rounds`: how many that fail are returned to the target. `evidence`: of all
-    answers, in order."""
+    answers, in order. `reviews`: those that the current answer waits for."""
 
     checks: list[AcceptanceCheck]
     sentences: list[str]
     rounds: int
     answers: int
     evidence: list[CheckEvidence]
+    reviews: list[PendingReview]
