@@ -1,7 +1,7 @@
 """A server for the conformance kit of A2A, in a test's process or as one of several on a database.
 
-As a process: `python -m tests.interop.conformance_server NUMBER DATABASE FOLDER URL LINE`. It writes the port that it
-listens on, and serves until it is killed.
+As a process: `python -m tests.interop.conformance_server NUMBER PORT DATABASE FOLDER URL LINE`. It writes the port once
+it listens, and serves until it is killed.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ async def resolve(name: str, port: int) -> Sequence[str]:
 
 @contextlib.asynccontextmanager
 async def conformance_server(
-    engine: Engine, place: str, state: Path, url: str, line: str, *, number: int = 0
+    engine: Engine, place: str, state: Path, url: str, line: str, *, number: int = 0, port: int = 0
 ) -> AsyncIterator[Running]:
-    """A server whose addresses begin with `url`. `number`: its own among those of the database."""
+    """A server whose addresses begin with `url`. `number`: its own in its database. `port`: 0 for a free one."""
     fetcher = SafeFetcher(NetPolicy.from_networks(("127.0.0.0/8", "::1/128")), Limits(), resolver=resolve)
     async with running(
         engine,
@@ -38,6 +38,7 @@ async def conformance_server(
         limits=UNHURRIED,
         fetcher=fetcher,
         seed=number,
+        on_port=port,
         push_instructions_enabled=True,
         public_url=url,
         a2a_legacy_cards=line != "1.0",
@@ -46,10 +47,10 @@ async def conformance_server(
         yield server
 
 
-async def _main(number: str, place: str, folder: str, url: str, line: str) -> None:
+async def _main(number: str, port: str, place: str, folder: str, url: str, line: str) -> None:
     state = Path(folder)
     state.mkdir(exist_ok=True)
-    async with conformance_server("postgres", place, state, url, line, number=int(number)) as server:
+    async with conformance_server("postgres", place, state, url, line, number=int(number), port=int(port)) as server:
         sys.stdout.write(f"{server.port}\n")
         sys.stdout.flush()
         await asyncio.get_running_loop().create_future()

@@ -6,6 +6,7 @@ The kit is not part of this repository: MOLECULE_A2A_TCK names a folder with its
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -20,7 +21,7 @@ from molecule_core.client.api import ApiClient
 from molecule_core.common.clock import SystemClock
 from testing.engines import Engine
 from testing.ports import free_port
-from testing.processes import client, started
+from testing.processes import Process, client, started
 from tests.interop.conformance_agent import ConformanceAgent
 from tests.interop.conformance_server import conformance_server
 from tests.interop.credential_proxy import CredentialProxy
@@ -31,8 +32,9 @@ pytestmark = pytest.mark.long
 _SECONDS = 1200.0
 # What the agent does with a message whose id names nothing: the kit for 0.3 continues such tasks.
 _OTHERWISE = {"1.0": "complete", "0.3": "ask"}
-# How long a process of the agent lives.
+# How long a process of the agent lives, and how long after a kill the next server is killed.
 _LIFE_SECONDS = (4.0, 10.0)
+_SERVERS = 3
 LINES = pytest.mark.parametrize("line", ["1.0", "0.3"])
 
 _CORE, _REST = "tests/compatibility/core_operations", "tests/compatibility/http_json"
@@ -94,37 +96,90 @@ async def one_server(engine: Engine, place: str, state: Path, line: str) -> Asyn
         await asyncio.gather(agent, return_exceptions=True)
 
 
+class ServerProcess:
+    """A server on a database that has others, which can be killed and started again on its port."""
+
+    def __init__(self, number: int, arguments: Sequence[str]) -> None:
+        self.port = free_port()
+        self.kills = 0
+        self._number = number
+        self._arguments = arguments
+        self._stack = contextlib.AsyncExitStack()
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        """Start it, and wait until it listens. Each start has a number of its own among the servers of the database."""
+        number = str(self._number + _SERVERS * self.kills)
+        program = (sys.executable, "-m", "tests.interop.conformance_server", number, str(self.port))
+        running = started(*program, *self._arguments, env=_environment())
+        self._process = await self._stack.enter_async_context(running)
+        assert await self._process.line()
+
+    async def kill(self) -> None:
+        """End it by SIGKILL."""
+        assert self._process is not None
+        self.kills += 1
+        await self._process.kill()
+        await self.close()
+
+    async def close(self) -> None:
+        """Release what is left of it."""
+        await self._stack.aclose()
+
+
 @contextlib.asynccontextmanager
 async def three_servers(place: str, folder: Path, line: str) -> AsyncIterator[str]:
-    """Three processes on a database, which get requests in turn, and the agent, which is killed again and again."""
+    """Three processes on a database, which get requests in turn, and an agent. Most of them are killed again and again.
+
+    The agent keeps to one server, which is not killed. The agent is killed in 0.3 only: the kit for 1.0 does not wait
+    for the next one."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    program = (sys.executable, "-m", "tests.interop.conformance_server")
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
+    arguments = [(place, str(folder / f"server-{number}"), url, line) for number in range(_SERVERS)]
+    servers = [ServerProcess(number, each) for number, each in enumerate(arguments)]
     async with contextlib.AsyncExitStack() as stack:
-        ports = []
-        for number in range(3):
-            arguments = (str(number), place, str(folder / f"server-{number}"), url, line)
-            server = await stack.enter_async_context(started(*program, *arguments, env=environment))
-            ports.append(int(await server.line()))
-        async with client(ports[0]) as admin:
+        for each in servers:
+            stack.push_async_callback(each.close)
+            await each.start()
+        async with client(servers[0].port) as admin:
             seat, proxy = await hired(admin, line)
-        proxy.targets += ports
-        agent = (f"http://127.0.0.1:{ports[1]}", seat["id"], str(folder / "claims.json"), _OTHERWISE[line])
+        proxy.targets += [each.port for each in servers]
+        agent = (f"http://127.0.0.1:{servers[0].port}", seat["id"], str(folder / "claims.json"), _OTHERWISE[line])
         token = {"MOLECULE_WORKSPACE_TOKEN": seat["connection"]["auth_token"]}
-        killing = asyncio.create_task(run_killed_agent(agent, {**environment, **token}))
+        life = _LIFE_SECONDS if line == "0.3" else (_SECONDS, _SECONDS)
+        killing = [
+            asyncio.create_task(run_killed_agent(agent, {**_environment(), **token}, life)),
+            asyncio.create_task(kill_servers(servers[1:], proxy)),
+        ]
         async with proxy.listening(port):
             yield url
-        killing.cancel()
-        await asyncio.gather(killing, return_exceptions=True)
+        for task in killing:
+            task.cancel()
+        ended = await asyncio.gather(*killing, return_exceptions=True)
+        assert [type(each) for each in ended] == [asyncio.CancelledError] * 2, ended
+    assert all(each.kills for each in servers[1:])
 
 
-async def run_killed_agent(arguments: Sequence[str], environment: dict[str, str]) -> None:
-    """Run the agent as one process after the other; each is killed after a while, whatever it is doing."""
+async def kill_servers(servers: Sequence[ServerProcess], proxy: CredentialProxy) -> None:
+    """Kill one server after the other and start it again, also while it works on requests that it has not answered."""
+    clock, draw = SystemClock(), random.Random(31)
+    for server in itertools.cycle(servers):
+        await clock.wait(asyncio.get_running_loop().create_future(), draw.uniform(*_LIFE_SECONDS))
+        async with proxy.without(server.port):
+            await server.kill()
+            await server.start()
+
+
+async def run_killed_agent(arguments: Sequence[str], environment: dict[str, str], life: tuple[float, float]) -> None:
+    """Run the agent as one process after the other; each is killed after its life, whatever it is doing."""
     clock, draw = SystemClock(), random.Random(30)
     while True:
         async with started(sys.executable, "-m", "tests.interop.conformance_agent", *arguments, env=environment):
-            await clock.wait(asyncio.get_running_loop().create_future(), draw.uniform(*_LIFE_SECONDS))
+            await clock.wait(asyncio.get_running_loop().create_future(), draw.uniform(*life))
+
+
+def _environment() -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]}
 
 
 async def hired(admin: ApiClient, line: str) -> tuple[dict[str, Any], CredentialProxy]:
@@ -159,9 +214,9 @@ async def test_the_kit_finds_no_failure_but_its_own(line: str, engine: Engine, p
 
 @pytest.mark.timeout(2 * _SECONDS)  # what the agent had claimed waits for its next process
 @requirement("HK4", "P1", "P2")
-@pytest.mark.parametrize("line", ["0.3"])
+@LINES
 @pytest.mark.parametrize("engine", ["postgres"])
-async def test_the_kit_finds_the_same_behind_three_processes_while_the_agent_is_killed(
+async def test_the_kit_finds_the_same_behind_three_processes_that_are_killed(
     line: str, engine: Engine, place: str, tmp_path: Path
 ) -> None:
     folder = kit_folder(line)
