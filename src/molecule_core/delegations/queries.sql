@@ -228,9 +228,10 @@ FROM (
 WHERE w.preceding < :page_bytes ORDER BY d.created_at DESC, d.id DESC;
 
 -- name: delegations_between
--- the newest delegations of a workspace to another, with the times of begin and last change
+-- the newest delegations of a workspace to another before one, with the times of begin and last change
 SELECT id, context_id, created_at, updated_at FROM delegations
 WHERE target_id = :target_id AND source_id = :source_id AND recorded = 0
+    AND (created_at, id) < (:before, :before_id)
 ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: delegations_of_org

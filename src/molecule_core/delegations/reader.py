@@ -100,9 +100,14 @@ class DelegationReader:
             raise NotFound(what="delegation")
         return Delegation.from_row(rows[0])
 
-    async def list_between(self, source_id: str, target_id: str, count: int) -> list[tuple[str, str | None, int, int]]:
-        """Return the newest delegations from one workspace to another: id, context, times of begin and last change."""
-        query = {"source_id": source_id, "target_id": target_id, "count": count}
+    async def list_between(
+        self, source_id: str, target_id: str, before: tuple[int, str], count: int
+    ) -> list[tuple[str, str | None, int, int]]:
+        """Return the newest delegations from one workspace to another: id, context, times of begin and last change.
+
+        `before`: only those that began before this time (microseconds) and id."""
+        at, id_ = before
+        query = {"source_id": source_id, "target_id": target_id, "before": at, "before_id": id_, "count": count}
         return [(row[0], row[1], row[2], row[3]) for row in await self._store.rows("delegations_between", query)]
 
     def a2a_state(self, row: Delegation, *, needs_approval: bool = False) -> str:

@@ -1350,24 +1350,24 @@ WHERE a.root_id = :root_id AND a.chain_no IS NOT NULL
 ORDER BY a.chain_no DESC LIMIT :count;
 
 -- name: task_heads_of_person
--- the newest messages of a person to a workspace that begin an A2A task, with the time of their last change
-SELECT a.id, a.context_id, a.created_at, coalesce(o.closed_at, o.handed_at, a.created_at)
+-- the newest messages of a person to a workspace, below a place, that begin an A2A task, with the time of their last change
+SELECT a.id, a.context_id, a.seq, coalesce(o.closed_at, o.handed_at, a.created_at)
 FROM (
     SELECT c.workspace_id, c.seq FROM activities c
     WHERE c.workspace_id = :workspace_id AND c.chat = 1 AND c.inbound_no IS NOT NULL AND c.sender = :sender
-        AND c.root_id IS NULL
+        AND c.root_id IS NULL AND c.seq < :before
     ORDER BY c.seq DESC LIMIT :count
 ) w JOIN activities a ON a.workspace_id = w.workspace_id AND a.seq = w.seq
 LEFT JOIN obligations o ON o.workspace_id = w.workspace_id AND o.seq = w.seq
 ORDER BY a.seq DESC;
 
 -- name: task_heads_of_peer
--- the newest requests of a workspace to another that may begin an A2A task, with the time of their last change
+-- the newest requests of a workspace to another, before one, that may begin an A2A task, with the time of their last change
 SELECT a.id, a.context_id, a.created_at, coalesce(o.closed_at, o.handed_at, a.created_at)
 FROM (
     SELECT c.id, c.workspace_id, c.seq, c.context_id, c.created_at FROM activities c
     WHERE c.workspace_id = :workspace_id AND c.source_id = :source_id AND c.inbound_no IS NOT NULL
-        AND c.kind = 'peer_agent' AND c.intent = 'request'
+        AND c.kind = 'peer_agent' AND c.intent = 'request' AND (c.created_at, c.id) < (:before, :before_id)
     ORDER BY c.created_at DESC, c.id DESC LIMIT :count
 ) a LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
 ORDER BY a.created_at DESC, a.id DESC;

@@ -111,11 +111,13 @@ class WorkOutcome(StrEnum):
 
 
 class TaskHead(NamedTuple):
-    """A task in a list, in the column order of the queries. `changed_at`: about when its status changed last."""
+    """A task in a list, in the column order of the queries. `changed_at`: about when its status changed last.
+
+    `begun`: orders the tasks of a caller by their begin: the time, or for a person the place in the inbox."""
 
     id: str
     context_id: str | None
-    created_at: int
+    begun: int
     changed_at: int
 
 
@@ -198,11 +200,20 @@ class TaskMessageReader:
         }
         return [TaskRow(*row) for row in await self._store.rows("task_chain", query)][::-1]
 
-    async def list_heads(self, workspace_id: str, sender_key: str, source_id: str | None, count: int) -> list[TaskHead]:
+    async def list_heads(
+        self, workspace_id: str, sender_key: str, source_id: str | None, before: tuple[int, str], count: int
+    ) -> list[TaskHead]:
         """Return the newest messages of a sender to a workspace that may begin a task.
 
-        `source_id`: the sender, if it is a workspace."""
-        query = {"workspace_id": workspace_id, "sender": sender_key, "source_id": source_id, "count": count}
+        `source_id`: the sender, if it is a workspace. `before`: only those that began before, as `begun` and id."""
+        query = {
+            "workspace_id": workspace_id,
+            "sender": sender_key,
+            "source_id": source_id,
+            "before": before[0],
+            "before_id": before[1],
+            "count": count,
+        }
         name = "task_heads_of_person" if source_id is None else "task_heads_of_peer"
         return [TaskHead(*row) for row in await self._store.rows(name, query)]
 

@@ -5,8 +5,6 @@ activity, its result is the answer, and what its sender sends with this task id 
 docs/decisions/0101-a2a-tasks-are-views.md.
 """
 
-import base64
-import binascii
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +14,7 @@ from msgspec import Struct
 from molecule_core.approvals.model import Approval, task_wake_key
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.common.clock import SECOND
-from molecule_core.common.errors import CursorNotFound, NotFound
+from molecule_core.common.errors import NotFound
 from molecule_core.common.text import truncate_line
 from molecule_core.delegations.model import Delegation, DelegationPhase, delegation_wake_key
 from molecule_core.delegations.reader import END_EVENTS, SENT_EVENT, DelegationReader
@@ -26,6 +24,7 @@ from molecule_core.org.model import Workspace
 from molecule_core.store.database import Store
 from molecule_core.store.journal import Journal, JournalEntry, answer_key, log_key, org_key
 from molecule_core.store.wakeups import Notifier, Poll
+from molecule_core.views import a2a_task_pages as task_pages
 from molecule_core.wire.protocols.a2a import DELEGATION_EXTENSION
 from molecule_core.wire.protocols.a2a_shapes import (
     A2AState,
@@ -43,7 +42,7 @@ APPROVAL_EXTENSION = "https://molecule.dev/ext/approval/v1"
 USAGE_MEMBER = "usage"
 """Member of a task's metadata: what its agent's model used, where a bridge reported it."""
 _MAX_ACTION_LENGTH = 200
-# Tasks of one sender that a list covers, the newest.
+# Tasks of one sender in a part of the list.
 _MAX_LISTED = 1000
 # Rows of an agent's log behind a message that are searched for the report of its turn.
 _MAX_TURN_ROWS = 500
@@ -76,7 +75,7 @@ class TaskFilter(Struct, frozen=True):
 
 
 class TaskPage(NamedTuple):
-    """A page of tasks. `next_token`: empty at the end. `total`: tasks that the list covers without its filters."""
+    """A page of tasks. `next_token`: empty at the end. `total`: tasks up to the end of its part, without filters."""
 
     tasks: list[A2ATask]
     next_token: str
@@ -139,29 +138,39 @@ class A2ATaskReader:
     async def list_tasks(
         self, workspace: Workspace, caller_key: str, filters: TaskFilter, count: int, token: str | None
     ) -> TaskPage:
-        """Return tasks of a caller at a workspace, the last changed first. Raises CursorNotFound.
+        """Return tasks of a caller at a workspace. Raises CursorNotFound.
 
-        Covers the newest `_MAX_LISTED` ones."""
-        source_id = caller_key.removeprefix("workspace:") if caller_key.startswith("workspace:") else None
-        heads = await self._messages.list_heads(workspace.id, caller_key, source_id, _MAX_LISTED)
-        if source_id is not None:
-            rows = await self._delegations.list_between(source_id, workspace.id, _MAX_LISTED)
-            heads += [TaskHead(*row) for row in rows]
-        heads.sort(key=_position, reverse=True)
-        start = None if token is None else _parse_token(token)
+        The newest `_MAX_LISTED` come first, then those that began before them, and so on; of each such part the last
+        changed comes first. A page ends with its part, so it may have fewer tasks than `count`."""
+        position = task_pages.FIRST if token is None else task_pages.decode_position(token)
+        part = await self._list_part(workspace, caller_key, position.before)
+        position = task_pages.hold_begin(position, part)
+        total = position.earlier + len(part)
         found, end = list[A2ATask](), ""
-        for head in heads[:_MAX_LISTED]:
-            is_before = start is not None and _position(head) >= start
+        for head in sorted(part, key=task_pages.change_order, reverse=True):
+            order = task_pages.change_order(head)
+            is_before = position.after is not None and order >= position.after
             if is_before or (filters.since is not None and head.changed_at < filters.since):
                 continue
             task = await self.find(workspace, caller_key, head.id)
             if task is None or not _matches(task, filters):
                 continue
             if len(found) == count:
-                return TaskPage(found, end, len(heads))
+                return TaskPage(found, end, total)
             found.append(task)
-            end = _make_token(head)
-        return TaskPage(found, "", len(heads))
+            end = task_pages.encode_position(position._replace(after=order))
+        is_last = len(part) < _MAX_LISTED
+        end = "" if is_last else task_pages.encode_position(task_pages.follow_part(position, part))
+        return TaskPage(found, end, total)
+
+    async def _list_part(self, workspace: Workspace, caller_key: str, before: tuple[int, str]) -> list[TaskHead]:
+        """Return the newest `_MAX_LISTED` tasks of a caller that began before this one, the newest first."""
+        source_id = caller_key.removeprefix("workspace:") if caller_key.startswith("workspace:") else None
+        heads = await self._messages.list_heads(workspace.id, caller_key, source_id, before, _MAX_LISTED)
+        if source_id is not None:
+            rows = await self._delegations.list_between(source_id, workspace.id, before, _MAX_LISTED)
+            heads += [TaskHead(*row) for row in rows]
+        return sorted(heads, key=task_pages.begin_order, reverse=True)[:_MAX_LISTED]
 
     async def wait_for_turn(self, workspace: Workspace, caller_key: str, task: A2ATask, seconds: float) -> A2ATask:
         """Return a task once it has ended or waits for its caller; as it is after `seconds`."""
@@ -597,20 +606,3 @@ def _matches(task: A2ATask, filters: TaskFilter) -> bool:
         and filters.state in (None, task.status.state)
         and (filters.since is None or task.status.at >= filters.since)
     )
-
-
-def _position(head: TaskHead) -> tuple[int, str]:
-    return head.changed_at, head.id
-
-
-def _make_token(head: TaskHead) -> str:
-    return base64.urlsafe_b64encode(f"{head.changed_at}:{head.id}".encode()).decode()
-
-
-def _parse_token(token: str) -> tuple[int, str]:
-    """Return the position that a page token names. Raises CursorNotFound."""
-    try:
-        at, _, id_ = base64.urlsafe_b64decode(token.encode()).decode().partition(":")
-        return int(at), id_
-    except (ValueError, binascii.Error):
-        raise CursorNotFound(name="pageToken") from None

@@ -1,13 +1,16 @@
 """Tasks of A2A: their ids, states, history and results, and what a message about one does."""
 
 import asyncio
+import base64
 import contextlib
+import json
 from typing import Any
 
 import pytest
 
 from molecule_core.client.api import ApiError
 from molecule_core.messages.model import UserNotice
+from molecule_core.views import a2a_tasks
 from testing.a2a_callers import V0_3, V1, A2ACaller, plain_state, texts, token_of
 from testing.message_world import MessageWorld, handle, reply
 from testing.push_agents import said
@@ -379,6 +382,44 @@ async def test_lists_page_and_filter_the_callers_tasks(world: MessageWorld) -> N
     wrong_ones = [{"pageSize": 0}, {"pageSize": 101}, {"status": "BUSY"}, {"pageToken": "??"}]
     for wrong in (*wrong_ones, {"statusTimestampAfter": "x"}):
         assert await client.error("ListTasks", wrong) == -32602
+
+
+@requirement("A2A3")
+@pytest.mark.parametrize("is_person", [False, True], ids=["peer", "person"])
+async def test_lists_page_through_all_tasks_part_by_part(
+    world: MessageWorld, monkeypatch: pytest.MonkeyPatch, *, is_person: bool
+) -> None:
+    monkeypatch.setattr(a2a_tasks, "_MAX_LISTED", 4)
+    _, ops, client = await team(world)
+    if is_person:
+        client = person_of(world, ops)
+    tasks = list[str]()
+    for number in range(10):
+        more = DELEGATION if number % 3 == 0 and not is_person else {}
+        tasks.append((await client.send(client.message(f"work {number}", **more)))["id"])
+        if number % 4:  # else some began in the same moment
+            await world.pass_time(1)
+    seen, pages, token = list[str](), list[int](), ""
+    while True:
+        named = {"pageToken": token} if token else {}
+        found = (await client.call("ListTasks", {"pageSize": 3, **named}))["result"]
+        seen += [each["id"] for each in found["tasks"]]
+        pages.append(len(found["tasks"]))
+        token = found["nextPageToken"]
+        if not token:
+            break
+        await client.send(client.message("a new one"))
+    assert (sorted(seen), pages) == (sorted(tasks), [3, 1, 3, 1, 2])
+    assert set(seen[:4]) == set(tasks[6:]) and set(seen[8:]) == set(tasks[:2])
+    assert found["totalSize"] == len(tasks)
+
+
+@requirement("A2A3")
+@pytest.mark.parametrize("position", [[[1 << 63, ""], 0, None], [[1, "\x00"], 0, None], [[1, "x"], -1, None], [1], "x"])
+async def test_a_page_token_that_the_server_never_made_is_refused(world: MessageWorld, position: Any) -> None:
+    _, _, client = await team(world)
+    token = base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+    assert await client.error("ListTasks", {"pageToken": token}) == -32602
 
 
 @requirement("A2A3")
