@@ -104,7 +104,10 @@ async def test_a_stock_client_sends_streams_answers_cancels_and_gets_files_and_n
     assert seen["file"] == ["output.txt", "output"]
     assert seen["get"] == [spelled("completed"), True]
     assert seen["push"][:3] == ["mine", True, ""]
-    assert states[0] == spelled("input-required")
+    # The first notification is the task as it is when it is sent, which on a slow machine is after the answer.
+    order = [spelled(each) for each in ("input-required", "working", "completed")]
+    places = [order.index(each) for each in states if each]
+    assert (places, places[-1]) == (sorted(places), 2)
     assert {each.headers["x-a2a-notification-token"] for each in receiver.pushed} == {"the-token"}
     assert {each.headers["authorization"] for each in receiver.pushed} == {"Bearer the-credentials"}
     if is_v1:
