@@ -81,6 +81,7 @@ async def test_a_budget_asks_a_person_and_work_goes_on_after_the_decision(browse
         request = page.get_by_role("link", name="raise_budget").first
         await request.click()
         await expect(page.get_by_text("over budget: 0.02 of 0.03").first).to_be_visible()
+        await expect(page.get_by_text("The budget is raised by the amount in the details")).to_be_visible()
         await page.get_by_role("button", name="Approve", exact=True).first.click()
         await page.get_by_role("link", name="Chats").first.click()
         await page.get_by_role("region", name="Conversations").get_by_role("link", name="Translator").click()

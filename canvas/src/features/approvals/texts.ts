@@ -110,6 +110,13 @@ export function outcomeTexts(approval: Approval): { when: string; then: string }
       { when: "No decision", then: "The task fails at its deadline." },
     ];
   }
+  if (approval.source === "budget") {
+    return [
+      { when: "Approve", then: "The budget is raised by the amount in the details, and what waits for it goes on." },
+      { when: "Deny", then: "What waits goes on in the next period, or once the budget is changed." },
+      { when: "No decision", then: "The request expires, and the next turn that waits asks again." },
+    ];
+  }
   const way = status === "info_requested" ? `${name} must answer the question first; a decision is still possible` : levelText(approval, holder);
   return [
     { when: "Approve", then: `${name} is notified and may do exactly this, once.` },
