@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../core/api/api";
 import { Announcer } from "../../ui/Announcer";
 import { isTicking } from "../../ui/useSeconds";
+import type { Delegation } from "../../core/state/delegations";
 import type { Verb } from "../../core/testing/modelServer";
 import type { DelegationDetail, DelegationItem } from "../../core/wire";
 import { Conversation } from "../chat/Conversation";
@@ -280,4 +281,23 @@ test("a group with the delegation that a link names is open", async () => {
   made.show(<Conversation workspaceId="a" messageId="d2" />);
   await screen.findByRole("button", { name: /^Agent a asked 2 agents/, expanded: true }, PATIENT);
   expect(bubble("d2")).toBeTruthy();
+});
+
+test("an answer is verified or not, and one that had checks opens them", async () => {
+  const made = await live([
+    { verb: "delegate", id: "a", target: "b", text: "Read it" },
+    { verb: "delegate", id: "a", target: "b", text: "Count it" },
+    { verb: "settle", id: "a", at: 0, how: "completed", text: "Read" },
+  ]);
+  await openGroups();
+  expect(bubble("d1").textContent).toContain("not verified");
+  expect(bubble("d1").querySelector("details")).toBeNull();
+  const change = (part: Partial<Delegation>): void =>
+    act(() => made.session.data.update((state) => state && { ...state, delegations: new Map(state.delegations).set("d2", { ...(state.delegations.get("d2") as Delegation), ...part }) }));
+  expect(bubble("d2").querySelector("details")).toBeNull();
+  change({ phase: "needs_work" });
+  expect(bubble("d2").textContent).toMatch(/needs work: an answer failed a check.*Checks of the answer/);
+  change({ status: "completed", phase: "ended", verified: true, reply: "Two" });
+  expect(bubble("d2").textContent).toContain("verified: it passed all checks");
+  expect(bubble("d2").querySelector("details")).not.toBeNull();
 });

@@ -38,7 +38,7 @@ test("names are completed in tags alone, and the tag is closed with them", () =>
   expect(suggested("reply_t¦")).toEqual([]);
   expect(suggested("{{ kind }} rep¦")).toEqual([]);
   expect(suggested("{% if kind == \"pe¦")).toEqual([]);
-  expect(suggested("{{ ¦")).toHaveLength(18);
+  expect(suggested("{{ ¦")).toHaveLength(19);
 });
 
 test("a statement begins with its word, a loop names a list, a list can be joined", () => {

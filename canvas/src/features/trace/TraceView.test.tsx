@@ -1,10 +1,17 @@
 import { act, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { TestPage, flushPromises } from "../../core/testing/testPage";
-import type { TraceDetail } from "../../core/wire";
+import type { DelegationTreeNode, TraceDetail } from "../../core/wire";
 import { TraceView } from "./TraceView";
 
 const MESSAGE = { no: 0, activity_id: "m1", workspace_id: "a", workspace_name: "a", source_id: null, source_name: null, user_id: null, kind: "canvas_user", method: "message/send", hop: 0, cause_id: null, at: "2026-03-01T12:00:00Z", state: "open", closed_at: null };
+
+const NODE: DelegationTreeNode = {
+  delegation_id: "d1", status: "queued", phase: "waiting", created_at: "2026-03-01T12:00:01Z", taken_at: null, settled_at: null, source_id: "a", source_name: "a",
+  target_id: "b", target_name: "b", summary: "Do it", attempt: 1, reason: null, error: null, advice: null, response_preview: null, last_heartbeat: null,
+  deadline: null, stuck: false, parent_id: null, depth: 1, retry_of: null, progress: null, own_seconds: { waiting: 0, working: 0 },
+  subtree: { nodes: 1, open: 0, failed: 0, waiting: 0, working: 0 }, children: [], checks: 0,
+};
 
 test("a turn says what it called and used, and leads to its thread", async () => {
   const made = new TestPage();
@@ -72,4 +79,19 @@ test("a read is shown although events arrive before its response, and an older r
   await act(async () => responses[2]!(traceOf("The newer one")));
   await act(async () => responses[1]!(traceOf("The older one")));
   expect(screen.getByRole("article", { name: "Request" }).textContent).toContain("The newer one");
+});
+
+test("a delegation of a trace is verified with its checks, or answered and not verified", async () => {
+  const made = new TestPage();
+  for (const id of ["a", "b"]) made.server.do({ verb: "create", id, parent: null });
+  made.load();
+  const node = { ...NODE, status: "completed", phase: "ended", settled_at: "2026-03-01T12:00:09Z" };
+  const asked = { ...MESSAGE, kind: "delegation", workspace_id: "b", workspace_name: "b", source_id: "a", source_name: "a", state: null };
+  const messages = ["m1", "d1", "d2"].map((activity_id, no) => ({ ...(no === 0 ? MESSAGE : asked), activity_id, no, summary: activity_id }));
+  const delegations = [{ ...node, delegation_id: "d1", checks: 2 }, { ...node, delegation_id: "d2" }];
+  vi.spyOn(made.api, "trace").mockResolvedValue({ ...traceOf("Ship it"), messages, delegations });
+  made.show(<TraceView id="m1" />);
+  await vi.waitFor(() => expect(document.querySelectorAll("[data-event=message]")).toHaveLength(3));
+  const texts = [...document.querySelectorAll("[data-event=message]")].slice(1).map((each) => each.querySelector("div")?.textContent);
+  expect(texts).toEqual(["Agent a delegated to Agent b, verifiedd1Checks of the answer", "Agent a delegated to Agent b, answered, not verifiedd2"]);
 });
