@@ -94,10 +94,7 @@ def _reason_text(budget: SpendingBudget, event: BudgetExhausted) -> str:
     amount = budget_rules.amount_text(budget.unit, event.proposed_raise)
     unit = " tokens" if budget.unit == "tokens" else ""
     span = "" if budget.period is BudgetPeriod.TOTAL else f" for this {budget.period.value}"
-    return (
-        f"{budget_rules.over_budget_reason(budget, event.state)}. Approve to raise it by {amount}{unit}{span}; edit "
-        "`raise_by` for another amount, and set `permanent` to true to raise its limit for good. Deny to stop."
-    )
+    return f"{budget_rules.use_text(budget, event.state)}. Approve to raise it by {amount}{unit}{span}."
 
 
 def find_position(row: Approval) -> BudgetPosition:

@@ -83,7 +83,12 @@ def unit_text(unit: BudgetUnit) -> str:
 
 def over_budget_reason(budget: SpendingBudget, state: BudgetState) -> str:
     """Return why a workspace waits, in one line."""
+    return f"over budget: {use_text(budget, state)}"
+
+
+def use_text(budget: SpendingBudget, state: BudgetState) -> str:
+    """Return how much of a budget is used, in one line."""
     unit = " tokens" if budget.unit is BudgetUnit.TOKENS else ""
     used, limit = amount_text(budget.unit, state.used), amount_text(budget.unit, state.limit)
     per = "in all" if budget.period is BudgetPeriod.TOTAL else f"per {budget.period.value}"
-    return f"over budget: {used} of {limit}{unit} {per} are used or leased ({budget.scope.value} budget)"
+    return f"{used} of {limit}{unit} {per} are used or leased ({budget.scope.value} budget)"

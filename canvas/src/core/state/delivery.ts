@@ -42,7 +42,10 @@ export function withDeliveryStep(chat: Chat, step: DeliveryStep): Chat {
 export function waitReason(workspace: Workspace, now: number): string | null {
   const status = statusOf(workspace);
   if (status === "paused") return "the agent is paused";
-  if (workspace.limited_until !== null) return `the agent is limited until ${until(workspace.limited_until, now)}`;
+  if (workspace.limited_until !== null) {
+    const words = workspace.limit_reason?.startsWith("over budget") === true ? "over budget" : "limited";
+    return `the agent is ${words} until ${until(workspace.limited_until, now)}`;
+  }
   if (status === "hibernated") return "the agent is hibernated";
   if (isSilent(status)) {
     const heard = workspace.last_heard_at;

@@ -6,19 +6,18 @@ import { INBOX } from "../../core/router";
 import { isPending, type Approval } from "../../core/state/approvals";
 import { useSession } from "../../core/app";
 import { useStored } from "../../core/store/store";
-import { showInvisible } from "../../core/text/invisible";
 import { ApprovalFacts } from "./ApprovalFacts";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
 import { QuickDecision } from "./QuickDecision";
-import { pendingText, stateOf } from "./texts";
+import { actionText, pendingText, stateOf } from "./texts";
 
 /** `decides`: it can be decided here. */
 export function ApprovalCard({ approval, since, decides }: { approval: Approval; since: string; decides: boolean }) {
   const { decisions } = useSession();
   const held = useStored(decisions.pending).get(approval.id);
-  const { id, workspaceId, requesterName, action, expiresAt } = approval;
+  const { id, workspaceId, requesterName, expiresAt } = approval;
   return (
     <>
       <p className={css.line}>
@@ -26,7 +25,7 @@ export function ApprovalCard({ approval, since, decides }: { approval: Approval;
         <Time at={since} className={css.time} />
       </p>
       <Link className={css.open} to={{ ...INBOX, open: { id, workspaceId } }}>
-        <bdi>{showInvisible(action)}</bdi>
+        <bdi>{actionText(approval)}</bdi>
       </Link>
       <ApprovalFacts approval={approval} />
       <p className={css.standing}>

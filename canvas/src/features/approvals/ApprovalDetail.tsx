@@ -24,7 +24,7 @@ import { DecisionForm } from "./DecisionForm";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
-import { holderText, isReview, namedAgents, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
+import { actionText, holderText, isReview, namedAgents, outcomeTexts, partyText, prettyDetails, sourceText, stateOf, stepText } from "./texts";
 
 interface Props {
   id: string;
@@ -114,7 +114,7 @@ function useOne(workspaceId: string, id: string, missing: boolean): string | nul
 }
 
 function Head({ approval }: { approval: Approval }) {
-  const { workspaceId, action, reason, createdAt, expiresAt, levelDeadline, risk, cost, decided, usedAt } = approval;
+  const { workspaceId, reason, createdAt, expiresAt, levelDeadline, risk, cost, decided, usedAt } = approval;
   const name = useData((state) => state.workspaces.get(workspaceId)?.name);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
@@ -135,7 +135,7 @@ function Head({ approval }: { approval: Approval }) {
         <Time at={createdAt} className={css.time} />
       </p>
       <h2 className={css.title} ref={heading} tabIndex={-1} dir="auto">
-        {showInvisible(action)}
+        {actionText(approval)}
       </h2>
       <p className={css.standing}>
         <ApprovalMark state={stateOf(approval)} />

@@ -4,13 +4,13 @@ import { Icon } from "../../ui/Icon";
 import type { Approval } from "../../core/state/approvals";
 import { showInvisible } from "../../core/text/invisible";
 import css from "./Inbox.module.css";
-import { beginning, detailLines, fitsRow, riskText } from "./texts";
+import { beginning, fitsRow, riskText, rowLines } from "./texts";
 
 /** At most this many details; the open request has all of them. */
 const SHOWN = 3;
 
 export function ApprovalFacts({ approval }: { approval: Approval }) {
-  const { reason, details } = approval;
+  const { reason } = approval;
   const risks = riskText(approval);
   return (
     <>
@@ -21,7 +21,7 @@ export function ApprovalFacts({ approval }: { approval: Approval }) {
           <bdi>{risks}</bdi>
         </span>
       )}
-      {detailLines(details, SHOWN).map((line, at) => (
+      {rowLines(approval, SHOWN).map((line, at) => (
         <bdi key={at} className={css.fact}>
           {beginning(line)}
         </bdi>

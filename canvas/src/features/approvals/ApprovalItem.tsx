@@ -13,7 +13,7 @@ import css from "../delegations/DelegationItem.module.css";
 import message from "../../ui/TimelineItem.module.css";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
-import { beginning, closedText, detailLines, holderText, riskText, stateOf } from "./texts";
+import { actionText, beginning, closedText, holderText, riskText, rowLines, stateOf } from "./texts";
 
 // The first script shows chats; decisions are rare.
 const QuickDecision = lazyPart(() => import("./QuickDecision").then((found) => found.QuickDecision));
@@ -28,7 +28,7 @@ interface Props {
 }
 
 export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, brief = false }: Props) {
-  const { id, workspaceId, requesterName, action, reason, details, expiresAt, decided, holder } = approval;
+  const { id, workspaceId, requesterName, reason, expiresAt, decided, holder } = approval;
   const risks = riskText(approval);
   const state = stateOf(approval);
   const open = isPending(approval);
@@ -38,7 +38,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, 
       <li className={css.brief} data-message={id} data-approval={id} tabIndex={tabStop ? 0 : -1}>
         <ApprovalMark state={state} />
         <span className={css.briefText} dir="auto">
-          <bdi>{requesterName}</bdi> requests approval: {showInvisible(action)}
+          <bdi>{requesterName}</bdi> requests approval: {actionText(approval)}
         </span>
         <Link className={css.link} to={approvalPlace({ id, workspaceId }, open ? "open" : "decided")}>
           View request
@@ -60,13 +60,13 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop, 
           <Time at={at} className={message.time} />
         </p>
         <div className={`${message.bubble} ${css.bubble}`}>
-          <p dir="auto">{showInvisible(action)}</p>
+          <p dir="auto">{actionText(approval)}</p>
           {[showInvisible(reason), risks].map((words) => words !== "" && (
             <p key={words} className={css.task} dir="auto">
               {beginning(words)}
             </p>
           ))}
-          {detailLines(details, SHOWN).map((line, index) => (
+          {rowLines(approval, SHOWN).map((line, index) => (
             <p key={index} className={css.task} dir="auto">
               {line.slice(0, LETTERS)}
               {line.length > LETTERS && "…"}

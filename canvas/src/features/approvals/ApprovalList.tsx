@@ -13,7 +13,6 @@ import { approvalLists, MAX_KEPT, type Approval, type ListName } from "../../cor
 import { useStored } from "../../core/store/store";
 import { clock } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
-import { showInvisible } from "../../core/text/invisible";
 import { useListKeys } from "../../ui/useListKeys";
 import { ApprovalFacts } from "./ApprovalFacts";
 import { ApprovalMark } from "./ApprovalMark";
@@ -22,7 +21,7 @@ import { Countdown } from "./Countdown";
 import css from "./Inbox.module.css";
 import { QuickDecision } from "./QuickDecision";
 import { useSeenRows } from "./useSeenRows";
-import { closedText, fitsRow, pendingText, holderText, stateOf } from "./texts";
+import { actionText, closedText, fitsRow, pendingText, holderText, stateOf } from "./texts";
 
 /** Page size; a longer list is not readable at once. */
 const PAGE_SIZE = 100;
@@ -197,7 +196,7 @@ export function Unsettled({ list }: { list: ListName }) {
         {wrong.slice(0, LISTED).map((each) => (
           <li key={each.approval.id}>
             <Link className={css.way} to={approvalPlace(each.approval, list)}>
-              <bdi>{showInvisible(each.approval.action)}</bdi>
+              <bdi>{actionText(each.approval)}</bdi>
             </Link>{" "}
             <strong>{pendingText(each)}.</strong> {each.problem}
           </li>
@@ -269,7 +268,7 @@ interface RowProps {
 
 const Row = memo(function Row({ approval, list, current, decides, held, ticked, onTick }: RowProps) {
   const { router } = useApp();
-  const { id, requesterName, action, createdAt, expiresAt } = approval;
+  const { id, requesterName, createdAt, expiresAt } = approval;
   const closed = closedText(approval, Number.NEGATIVE_INFINITY);
   return (
     <li className={css.row} data-approval={id}>
@@ -278,7 +277,7 @@ const Row = memo(function Row({ approval, list, current, decides, held, ticked, 
         <label className={css.tick}>
           <input type="checkbox" checked={ticked} onChange={(event) => onTick([id], event.target.checked)} />
           <span className="visually-hidden">
-            Select “{showInvisible(action)}” from {requesterName}
+            Select “{actionText(approval)}” from {requesterName}
           </span>
         </label>
       )}
@@ -290,7 +289,7 @@ const Row = memo(function Row({ approval, list, current, decides, held, ticked, 
             <bdi className={css.name}>{requesterName}</bdi>
             <Time at={createdAt} short className={css.time} />
           </span>
-          <bdi className={css.action}>{showInvisible(action)}</bdi>
+          <bdi className={css.action}>{actionText(approval)}</bdi>
           <ApprovalFacts approval={approval} />
           <span className={css.standing}>
             <ApprovalMark state={stateOf(approval)} />

@@ -7,9 +7,8 @@ import { Dialog } from "../../ui/Dialog";
 import { Icon } from "../../ui/Icon";
 import type { Approval } from "../../core/state/approvals";
 import { plural } from "../../core/text/strings";
-import { showInvisible } from "../../core/text/invisible";
 import css from "./Inbox.module.css";
-import { closedText, closingText, detailLines, riskText } from "./texts";
+import { closedText, actionText, closingText, riskText, rowLines } from "./texts";
 
 type Verdict = "approve" | "deny";
 
@@ -71,7 +70,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
             return (
               <li key={each.id}>
                 <p>
-                  <bdi className={css.name}>{each.requesterName}</bdi>: <bdi>{showInvisible(each.action)}</bdi>
+                  <bdi className={css.name}>{each.requesterName}</bdi>: <bdi>{actionText(each)}</bdi>
                 </p>
                 {riskText(each) !== "" && (
                   <p className={css.careful}>
@@ -79,7 +78,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
                     <bdi>{riskText(each)}</bdi>
                   </p>
                 )}
-                {detailLines(each.details).map((line, at) => (
+                {rowLines(each).map((line, at) => (
                   <p key={at} className={css.fact}>
                     <bdi>{line}</bdi>
                   </p>

@@ -5,11 +5,10 @@ import { useSession } from "../../core/app";
 import { Button } from "../../ui/Button";
 import type { Approval } from "../../core/state/approvals";
 import { useStored } from "../../core/store/store";
-import { showInvisible } from "../../core/text/invisible";
 import { useServerSeconds } from "./Countdown";
 import { Changed, PendingNotice } from "./DecisionForm";
 import css from "./Inbox.module.css";
-import { closedText, closingText, fitsRow, isReview, STATUS_TEXTS } from "./texts";
+import { actionText, closedText, closingText, fitsRow, isReview, STATUS_TEXTS } from "./texts";
 
 export function QuickDecision({ approval }: { approval: Approval }) {
   const { decisions, canSend } = useSession();
@@ -27,13 +26,13 @@ export function QuickDecision({ approval }: { approval: Approval }) {
   if (!mayDecide || closed !== null) return null;
   const decide = (verdict: "approve" | "deny"): void => {
     const input = { verdict, note: "", details: null };
-    decisions.decide([approval], input, `${STATUS_TEXTS[verdict]}: ${showInvisible(approval.action)}. ${closingText([approval], input)}`, Date.now());
+    decisions.decide([approval], input, `${STATUS_TEXTS[verdict]}: ${actionText(approval)}. ${closingText([approval], input)}`, Date.now());
   };
   const about = (
     <>
       {" "}
       <span className="visually-hidden">
-        “{showInvisible(approval.action)}” from {approval.requesterName}
+        “{actionText(approval)}” from {approval.requesterName}
       </span>
     </>
   );

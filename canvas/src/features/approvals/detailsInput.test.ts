@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { showInvisible } from "../../core/text/invisible";
 import { readDetails } from "./detailsInput";
-import { fitsRow, prettyDetails } from "./texts";
+import { actionText, fitsRow, prettyDetails, rowLines } from "./texts";
 
 const PROPOSED = { to: "production", count: 3, dry: false, who: ["a"], more: { deep: true }, none: null };
 const words = (change: object): string => JSON.stringify({ ...PROPOSED, ...change }, null, 2);
@@ -41,9 +41,11 @@ test("what is not seen, or turns its neighbours around, is shown by its number a
 });
 
 test("only what can be read whole in a row, may be answered with others", () => {
-  const one = { action: "deploy", reason: "", details: { to: "x" } };
+  const one = { action: "deploy", reason: "", details: { to: "x" }, source: "api" };
   expect(fitsRow(one)).toBe(true);
   expect(fitsRow({ ...one, details: { to: "x".repeat(200) } })).toBe(false);
   expect(fitsRow({ ...one, details: { a: 1, b: 2, c: 3, d: 4 } })).toBe(false);
   expect(fitsRow({ ...one, reason: "one\ntwo" })).toBe(false);
+  const raise = { ...one, source: "budget", details: { a: 1, b: 2, c: 3, d: 4 } };
+  expect([fitsRow(raise), rowLines(raise), actionText(raise)]).toEqual([true, [], "Raise the budget"]);
 });

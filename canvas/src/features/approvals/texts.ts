@@ -63,6 +63,16 @@ export function isReview({ source }: Pick<Approval, "source">): boolean {
   return source === "review";
 }
 
+/** Whether the server asks to raise a budget. Its reason says all that its details say. */
+function isRaise({ source }: Pick<Approval, "source">): boolean {
+  return source === "budget";
+}
+
+/** What is asked for. */
+export function actionText(approval: Pick<Approval, "action" | "source">): string {
+  return isRaise(approval) ? "Raise the budget" : showInvisible(approval.action);
+}
+
 /** Who has to decide now. */
 export function holderText(approval: Approval): string {
   const { holder, forPerson, status } = approval;
@@ -110,9 +120,9 @@ export function outcomeTexts(approval: Approval): { when: string; then: string }
       { when: "No decision", then: "The task fails at its deadline." },
     ];
   }
-  if (approval.source === "budget") {
+  if (isRaise(approval)) {
     return [
-      { when: "Approve", then: "The budget is raised by the amount in the details, and what waits for it goes on." },
+      { when: "Approve", then: "The budget is raised and what waits for it goes on. Edit raise_by for another amount, and set permanent to raise it for good." },
       { when: "Deny", then: "What waits goes on in the next period, or once the budget is changed." },
       { when: "No decision", then: "The request expires, and the next turn that waits asks again." },
     ];
@@ -133,6 +143,11 @@ function levelText({ forPerson, levelDeadline }: Approval, holder: Party): strin
 /** Details as lines of text, one for each member, in order; at most `most` lines. */
 export function detailLines(details: Members, most = Number.POSITIVE_INFINITY): string[] {
   return Object.entries(details).slice(0, most).map(([name, value]) => showInvisible(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
+}
+
+/** The details that a list or a chat shows. */
+export function rowLines(approval: Pick<Approval, "details" | "source">, most?: number): string[] {
+  return isRaise(approval) ? [] : detailLines(approval.details, most);
 }
 
 export function prettyDetails(details: Members): string {
@@ -159,11 +174,12 @@ export function isRounded(value: unknown): boolean {
 }
 
 /** An approval fits a row if its whole action and reason can be read there. */
-const ROW_LETTERS = 120;
+const ROW_LETTERS = 160;
 const ROW_LINES = 3;
 
-export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "reason" | "details">): boolean {
-  const lines = detailLines(details, ROW_LINES + 1);
+export function fitsRow(approval: Pick<Approval, "action" | "reason" | "details" | "source">): boolean {
+  const { action, reason, details } = approval;
+  const lines = rowLines(approval, ROW_LINES + 1);
   return lines.length <= ROW_LINES && !isRounded(details) && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
 }
 
