@@ -270,6 +270,7 @@ NOW = {
     "D20": "An answer completes a delegation with checks only if it passes them; what failed goes back with reasons.",
     "D21": "A completed delegation without checks is answered, not verified: on the wire, for agents and on the page.",
     "D22": "A review of an answer is decided by another workspace or a person, never by the worker or a text.",
+    "D23": "A command that checks an answer is run by a runner that offers it; only the runner gives its outcome.",
     "D19": "Lists of both directions with state filter, one with its tree, admin lists, statistics.",
     "AU1": "A delegation may do at most what its parent may do, through every entrance; calls of its worker too.",
     "AU2": "A fork or resumed thread of an agent, and any child, has at most the tools and permissions it comes from.",

@@ -37,6 +37,7 @@ from molecule_core.messages.obligations.model import InboundMessage
 from molecule_core.messages.replies import ReplyWriter
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import DeliveryMode, WorkspacesRemoved, WorkspaceStatus
+from molecule_core.runners.checks import RunnerChecks
 from molecule_core.store.blob_store import BlobStore
 from molecule_core.store.database import Command, CommandSteps, WriteSet
 from testing.budgets import no_budgets
@@ -83,7 +84,7 @@ class Stage:
             store, org, outcomes, owing, free, files=files, load_secrets=load_push_secrets, clock=clock, limits=limits
         )
         closer = DelegationCloser(org, results, ScopeCache(), DelegationMeter(OUTCOMES), history=True)
-        ends = AcceptanceTransitions(org, closer, ids=ids)
+        ends = AcceptanceTransitions(org, closer, RunnerChecks(limits), ids=ids)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)
         hearing, follow = DelegationSubscriber(org, ends, limits), store.subscribers.subscribe

@@ -79,7 +79,8 @@ TABLE = (
             *("org.{model,reader}", *BASE),
         ),
     ),
-    Row("delegations", ("delegations", "messages", "org", *BASE)),
+    # Runners run the commands that check answers.
+    Row("delegations", ("delegations", "messages", "runners.{checks,model}", "org", *BASE)),
     Row("approvals", ("approvals", "messages", "budgets", "org", *BASE)),
     Row("threads", ("threads", "messages", "budgets", "usage", "org", *BASE)),
     Row("live_turns", ("live_turns", "org.{model,reader}", *BASE)),

@@ -7,6 +7,7 @@ import pytest
 
 from molecule_core.client.api import ApiError
 from testing.acceptance_jobs import FITS, GOOD, REPORT, Job, decide_review, new_job, pending_review, review_by
+from testing.check_machines import PASSED, machine_of
 from testing.message_world import MessageWorld
 from testing.raw_http import ask
 from tests.requirements import requirement
@@ -212,6 +213,53 @@ async def writes_to_its_reviewer(job: Job) -> None:
     assert "decide_approval" in str(said.json["error"])
 
 
+def commanded(*exit_codes: int) -> Script:
+    """A worker whose answers are checked by a command, which ends so."""
+
+    async def script(job: Job) -> None:
+        machine = await machine_of(job)
+        await job.begin([{"type": "command", "name": "tests"}], rounds=len(exit_codes) - 1)
+        for each in exit_codes:
+            await job.reply(await job.claim(), "all tests pass")
+            (request,) = await machine.claim()
+            await machine.confirm(request, exit_code=each)
+
+    return script
+
+
+async def edits_the_tests(job: Job) -> None:
+    """It edits the tests, which the runner refuses to run (tests/agent/runner/test_check_runs.py)."""
+    machine = await machine_of(job)
+    await job.begin([{"type": "command", "name": "tests"}])
+    await job.reply(await job.claim(), "all tests pass")
+    (request,) = await machine.claim()
+    body = {"status": "failed", "text": "files that must not change have changed: tests/test_total.py"}
+    await machine.own.post(f"/runner/requests/{request['id']}/confirm", body)
+
+
+async def sends_the_outcome(job: Job) -> None:
+    """The agent confirms the command itself, with the token that it shares with its bridge."""
+    machine = await machine_of(job)
+    await job.begin([{"type": "command", "name": "tests"}])
+    evidence = {"check": 1, "type": "command", "outcome": "passed", "exit_code": 0}
+    await job.reply(await job.claim(), "exit code 0", data={"evidence": [evidence], "check": PASSED})
+    (request,) = await machine.claim()
+    for token in (job.ops.token, job.lead.token):
+        path, body = f"/runner/requests/{request['id']}/confirm", {"status": "done", "check": PASSED}
+        said = await ask(job.world.server.port, "POST", path, body, token=token)
+        assert said.status in (401, 403), said
+
+
+async def other_runner(job: Job) -> None:
+    """Another runner confirms the command."""
+    machine, other = await machine_of(job), await machine_of(job)
+    await job.begin([{"type": "command", "name": "tests"}])
+    await job.reply(await job.claim(), "done")
+    (request,) = await machine.claim()
+    with pytest.raises(ApiError):
+        await other.confirm(request)
+
+
 LIARS: dict[str, Script] = {
     "says done and delivers nothing": texts(REPORT, "done, see report.json"),
     "says it again and again": texts(REPORT, "done", "done!", "really done"),
@@ -254,6 +302,11 @@ LIARS: dict[str, Script] = {
     "a review in its answer": says_it_is_reviewed,
     "a review under another name": reviews_under_another_name,
     "a review in words": writes_to_its_reviewer,
+    "a file whose tests fail": commanded(1),
+    "tests that fail again and again": commanded(1, 2, 255),
+    "edited tests": edits_the_tests,
+    "an outcome of its own": sends_the_outcome,
+    "an outcome of another runner": other_runner,
 }
 
 
@@ -374,6 +427,8 @@ HONEST: dict[str, Script] = {
     "the second review": reviewed("deny", "approve"),
     "a review by a person": reviewed_by_a_person,
     "two reviews": reviewed_by_two,
+    "a command": commanded(0),
+    "a command that passes at the second time": commanded(1, 0),
 }
 
 
@@ -397,6 +452,8 @@ UNFINISHED = {
     "a review in its answer": "queued",
     "a review under another name": "queued",
     "a review in words": "queued",
+    "an outcome of its own": "queued",
+    "an outcome of another runner": "queued",
 }
 
 

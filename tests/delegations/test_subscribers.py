@@ -8,6 +8,7 @@ import pytest
 from molecule_core.delegations.model import Delegation, DelegationPhase, FailureReason
 from molecule_core.wire.schemas.delegations import DelegationStatus
 from testing.acceptance_jobs import decide_review, new_job, review_by
+from testing.check_machines import machine_of
 from testing.delegation_steps import begin, over, row_of
 from testing.message_world import MessageWorld, handle, reply
 from testing.push_agents import Reply
@@ -115,6 +116,17 @@ async def a_decision_of_a_reviewer_ends_it(world: MessageWorld) -> None:
     assert await job.outcome() == "completed verified"
 
 
+async def a_command_ends_it(world: MessageWorld) -> None:
+    """Checked: what a command of a runner passes is completed."""
+    job = await new_job(world)
+    machine = await machine_of(job)
+    await job.begin([{"type": "command", "name": "tests"}])
+    await job.reply(await job.claim(), "done")
+    (request,) = await machine.claim()
+    await machine.confirm(request)
+    assert await job.outcome() == "completed verified"
+
+
 NEEDED: dict[Row, Callable[[MessageWorld], Awaitable[None]]] = {
     ("MessagesDelivered", "delegations.on_delivered"): a_hand_over_is_seen,
     ("MessagesReleased", "delegations.on_released"): what_is_given_back_is_seen_to_wait,
@@ -125,6 +137,7 @@ NEEDED: dict[Row, Callable[[MessageWorld], Awaitable[None]]] = {
     ("MessageAnswered", "delegations.on_answered"): an_answer_completes,
     ("ProgressReported", "delegations.on_progress"): a_word_on_the_way_is_seen,
     ("DeliveryFailed", "delegations.on_delivery_failed"): an_error_of_the_agent_ends_it,
+    ("CommandChecked", "delegations.on_command_checked"): a_command_ends_it,
     ("ReviewDecided", "delegations.on_review_decided"): a_decision_of_a_reviewer_ends_it,
     ("WorkspacesRemoved", "delegations.on_workspaces_removed"): a_removed_target_ends_it,
 }

@@ -567,9 +567,19 @@ export interface ReviewCheck {
 }
 
 /**
+ * A command that a runner runs in the folder of the target ends with 0. `name`: of a command that the owner of
+ * the machine allows in runner.toml.
+ */
+export interface CommandCheck {
+  type: "command";
+  name: string;
+}
+
+/**
  * What one check found in one answer. `check`: number in the list, from 1; `answer`: number of the answer, from
  * 1. `outcome`: passed or failed, and `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`:
- * `server`, else the id of the workspace or person that decided, and `by` its name.
+ * `server`, else the id of the workspace, `person:` or `runner:` and the id of what decided, and `by` its name.
+ * Of a command: `exit_code`, `seconds`, the end of its `output`, and hash and size of the whole output.
  */
 export interface CheckEvidence {
   check: number;
@@ -582,6 +592,9 @@ export interface CheckEvidence {
   size?: number;
   ran_by?: string;
   by?: string;
+  exit_code?: number;
+  seconds?: number;
+  output?: string;
   at?: string;
 }
 
@@ -592,17 +605,25 @@ export interface PendingReview {
   reviewer_id: string;
 }
 
+/** A command that has not ended yet. */
+export interface PendingCheckCommand {
+  check: number;
+  name: string;
+}
+
 /**
  * The checks of a delegation. `answers`: how many were checked; `rounds`: how many that fail are returned to the
- * target. `evidence`: of all answers, in order. `reviews`: those that the current answer waits for.
+ * target. `evidence`: of all answers, in order. `reviews` and `commands`: those that the current answer waits
+ * for.
  */
 export interface AcceptanceReport {
-  checks: Array<FileCheck | SchemaCheck | TextCheck | QuestionCheck | ReviewCheck>;
+  checks: Array<FileCheck | SchemaCheck | TextCheck | QuestionCheck | CommandCheck | ReviewCheck>;
   sentences: string[];
   rounds: number;
   answers: number;
   evidence: CheckEvidence[];
   reviews: PendingReview[];
+  commands: PendingCheckCommand[];
 }
 
 /**
@@ -1652,6 +1673,21 @@ export interface OpenSession {
   is_connected: boolean;
 }
 
+/** The names of the commands with which a runner can check the answers of a workspace. */
+export interface CheckOffer {
+  workspace_id: string;
+  names: string[];
+}
+
+/** What a command found that checked an answer. `sha256`, `size`: of its whole output; `output`: the end of it. */
+export interface CheckOutcome {
+  exit_code: number;
+  seconds: number;
+  output: string;
+  sha256: string;
+  size: number;
+}
+
 /** An agent that the runner runs. `text`: a short line, such as why it is started again. */
 export interface RunReport {
   workspace_id: string;
@@ -1660,7 +1696,10 @@ export interface RunReport {
   restarts: number;
 }
 
-/** What a runner is and runs. `folders`: agents may be started in these and below. */
+/**
+ * What a runner is and runs. `folders`: agents may be started in these and below. `checks`: commands with which
+ * it can check answers, by workspace.
+ */
 export interface RunnerReport {
   machine: string;
   version: string;
@@ -1668,6 +1707,7 @@ export interface RunnerReport {
   folders: string[];
   agents: RunReport[];
   sessions: OpenSession[];
+  checks: CheckOffer[];
 }
 
 /** Receipt of a report. */
@@ -1683,17 +1723,18 @@ export interface ClaimRunnerRequestsBody {
 
 /**
  * A request to carry out and confirm. `kind`, `folder`, `mode`, `workspace_name` and `token` (of the workspace)
- * only to start or attach an agent.
+ * only to start or attach an agent; `check`: the name of a command to run.
  */
 export interface ClaimedRunnerRequest {
   id: string;
-  action: "attach" | "logs" | "restart" | "start" | "stop";
+  action: "attach" | "check" | "logs" | "restart" | "start" | "stop";
   workspace_id: string;
   kind?: string;
   folder?: string;
   mode?: string;
   workspace_name?: string;
   token?: string;
+  check?: string;
 }
 
 /** Requests to carry out, oldest first. */
@@ -1701,11 +1742,15 @@ export interface ClaimedRunnerRequests {
   requests: ClaimedRunnerRequest[];
 }
 
-/** Outcome of a request. `text`: a short line, the reason if it failed. `output`: of the agent, for logs. */
+/**
+ * Outcome of a request. `text`: a short line, the reason if it failed. `output`: of the agent, for logs.
+ * `check`: what a command found.
+ */
 export interface ConfirmRunnerRequestBody {
   status: "done" | "failed";
   text: string;
   output: string;
+  check: CheckOutcome | null;
 }
 
 /** Receipt of an outcome. */
@@ -1756,6 +1801,7 @@ export interface RunnerView {
   folders: string[];
   agents: RunnerAgentView[];
   sessions: OpenSession[];
+  checks: CheckOffer[];
   token?: string;
 }
 
@@ -1769,7 +1815,7 @@ export interface RunnerRequestView {
   id: string;
   runner_id: string;
   workspace_id: string;
-  action: "attach" | "logs" | "restart" | "start" | "stop";
+  action: "attach" | "check" | "logs" | "restart" | "start" | "stop";
   status: "claimed" | "done" | "expired" | "failed" | "queued";
   text: string;
   output: string;

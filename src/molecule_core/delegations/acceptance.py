@@ -36,18 +36,23 @@ from molecule_core.messages.events import AnswerContent, ReviewDecided, ReviewFi
 from molecule_core.messages.files.attachments import parse_file_uri
 from molecule_core.messages.model import StoredFile
 from molecule_core.org.reader import OrgReader
+from molecule_core.runners.checks import RequestedCheck, RunnerChecks
+from molecule_core.runners.model import CommandChecked
 from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, Statement, StepRequest, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.timers import TIMERS_KEY, cancel_timer, set_timer
-from molecule_core.wire.schemas.acceptance import FAILED, CheckEvidence, ReviewCheck
+from molecule_core.wire.schemas.acceptance import FAILED, CheckEvidence, CommandCheck, ReviewCheck
 from molecule_core.wire.schemas.delegations import DelegationStatus
 
 
 class AcceptanceTransitions:
     """Transitions of delegations whose answers must pass checks."""
 
-    def __init__(self, org: OrgReader, closer: DelegationCloser, *, ids: IdGenerator) -> None:
+    def __init__(
+        self, org: OrgReader, closer: DelegationCloser, runner_checks: RunnerChecks, *, ids: IdGenerator
+    ) -> None:
         self._org = org
+        self.runner_checks = runner_checks
         self.closer = closer
         self._results = closer.results
         self._ids = ids
@@ -92,22 +97,30 @@ class AcceptanceTransitions:
         found: Mapping[int, CheckEvidence],
         now: int,
     ) -> CommandSteps[Delegation]:
-        """Decide what an answer leads to: its reviews, the end of the delegation, or its return to the target.
+        """Decide what an answer leads to: its commands and reviews, the end of the delegation, or its return.
 
-        `found`: what the checks with I/O found, by number; the others are decided here. Reviewers are asked only about
-        an answer that passes all other checks."""
+        `found`: what the checks with I/O found, by number; the others are decided here. Commands are run, and then
+        reviewers asked, only for an answer that passes all other checks."""
         files = yield from load_files(row, answer.content)
         checks, at = acceptance.checks, to_rfc3339(now)
         judged = {
             number: found.get(number) or acceptance_rules.judge_content(check, number, answer.content, files)
             for number, check in enumerate(checks, 1)
-            if not isinstance(check, ReviewCheck)
+            if not isinstance(check, CommandCheck | ReviewCheck)
         }
         judged = {number: replace(each, answer=acceptance.answer_no, at=at) for number, each in judged.items()}
-        reviews = acceptance_rules.reviews_of(checks)
-        if reviews and all(each.outcome != FAILED for each in judged.values()):
-            return (yield from self._request_reviews(row, acceptance, replace(answer, found=judged), files, now))
-        return (yield from self._settle(row, acceptance, replace(answer, found=judged), now))
+        return (yield from self._continue(row, acceptance, replace(answer, found=judged), now))
+
+    def _continue(
+        self, row: Delegation, acceptance: Acceptance, answer: SubmittedAnswer, now: int
+    ) -> CommandSteps[Delegation]:
+        """Do the next step of an answer: its commands, then its reviews, then its end. What has failed is settled."""
+        if all(each.outcome != FAILED for each in answer.found.values()):
+            if acceptance_rules.commands_of(acceptance.checks) and not answer.commands:
+                return (yield from self._request_commands(row, acceptance, answer, now))
+            if acceptance_rules.reviews_of(acceptance.checks) and not answer.reviews:
+                return (yield from self._request_reviews(row, acceptance, answer, now))
+        return (yield from self._settle(row, acceptance, answer, now))
 
     def _settle(
         self, row: Delegation, acceptance: Acceptance, answer: SubmittedAnswer, now: int
@@ -136,6 +149,56 @@ class AcceptanceTransitions:
         notice = yield from self._results.insert_system_notice(target, row.source_id, text, {"delegation_id": row.id})
         return recorded + closed + notice
 
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def _request_commands(
+        self, row: Delegation, acceptance: Acceptance, answer: SubmittedAnswer, now: int
+    ) -> CommandSteps[Delegation]:
+        """Request all commands of runners. One that no runner offers any more has failed the answer."""
+        offers = yield from self.runner_checks.find_offers(row.org_id, row.target_id, now)
+        commands, target = acceptance_rules.commands_of(acceptance.checks), self._org.workspace(row.target_id)
+        requested = WriteSet(row)
+        waiting = replace(answer, commands={number: self._ids.new() for number in commands})
+        for number, check in commands.items():
+            why = acceptance_rules.command_problem(check, offers, "" if target is None else target.name)
+            if why is not None:
+                event = CommandChecked(
+                    id="", delegation_id=row.id, runner_id="", runner_name="", problem=why, outcome=None, at=now
+                )
+                failed = self._found(acceptance, acceptance_rules.command_evidence(number, event), now)
+                return (yield from self._settle(row, acceptance, _with_found(answer, failed), now))
+            requested += self.runner_checks.request(
+                offers[check.name],
+                RequestedCheck(
+                    id=waiting.commands[number],
+                    org_id=row.org_id,
+                    delegation_id=row.id,
+                    workspace_id=row.target_id,
+                    name=check.name,
+                    at=now,
+                    until=row.deadline_at,
+                ),
+            )
+        return requested + _save_waiting(row, acceptance, waiting)
+
+    def record_command(self, row: Delegation, event: CommandChecked) -> CommandSteps[Delegation]:
+        """Record what a command found. One that the current answer does not wait for changes nothing."""
+        if not row.open or row.phase is not DelegationPhase.CHECKING:
+            return WriteSet(row)
+        acceptance = yield from load_acceptance(row)
+        answer = acceptance.answer
+        numbers = {} if answer is None else {id_: number for number, id_ in answer.open_commands.items()}
+        if answer is None or event.id not in numbers:
+            return WriteSet(row)
+        found = self._found(acceptance, acceptance_rules.command_evidence(numbers[event.id], event), event.at)
+        decided = _with_found(answer, found)
+        if found.outcome != FAILED and decided.open_commands:
+            return WriteSet(row, [("save_acceptance", replace(acceptance, answer=decided).to_row())])
+        return (yield from self._continue(row, acceptance, decided, event.at))
+
+    def _found(self, acceptance: Acceptance, evidence: CheckEvidence, at: int) -> CheckEvidence:
+        return replace(evidence, answer=acceptance.answer_no, at=to_rfc3339(at))
+
     # -- reviews -------------------------------------------------------------------------------------------------------
 
     def _request_reviews(
@@ -143,7 +206,6 @@ class AcceptanceTransitions:
         row: Delegation,
         acceptance: Acceptance,
         answer: SubmittedAnswer,
-        files: Sequence[DeliveredFile],
         now: int,
     ) -> CommandSteps[Delegation]:
         """Ask all reviewers of an answer. One that cannot review any more has failed it."""
@@ -151,13 +213,14 @@ class AcceptanceTransitions:
         if target is None or source is None:  # its removal ends the delegation
             return WriteSet(row)
         text = answer.content.text.encode()
+        files = yield from load_files(row, answer.content)
         reviews = acceptance_rules.reviews_of(acceptance.checks)
         for number, check in reviews.items():
             reviewer = self._org.workspace(check.reviewer_id)
             problem = check.reviewer_id and acceptance_rules.reviewer_problem(reviewer, source, target, self._org)
             if problem:
                 failed = acceptance_rules.review_evidence(number, is_passed=False, note=problem, answer=text)
-                failed = replace(failed, answer=acceptance.answer_no, at=to_rfc3339(now))
+                failed = self._found(acceptance, failed, now)
                 return (yield from self._settle(row, acceptance, _with_found(answer, failed), now))
         waiting = replace(answer, reviews={number: self._ids.new() for number in reviews})
         domain_events = [
@@ -178,13 +241,7 @@ class AcceptanceTransitions:
             )
             for number, check in reviews.items()
         ]
-        writes: list[Statement] = [
-            ("save_delegation", row),
-            ("save_acceptance", replace(acceptance, answer=waiting).to_row()),
-            cancel_timer(ACCEPTANCE_TIMER, row.key),
-        ]
-        notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id))
-        return WriteSet(row, writes, notify=notify, domain_events=domain_events)
+        return _save_waiting(row, acceptance, waiting) + WriteSet(None, domain_events=domain_events)
 
     def record_review(self, row: Delegation, event: ReviewDecided) -> CommandSteps[Delegation]:
         """Record the decision of a review. One that the current answer does not wait for changes nothing."""
@@ -204,7 +261,7 @@ class AcceptanceTransitions:
             by_name=event.by_name,
             answer=answer.content.text.encode(),
         )
-        found = replace(found, answer=acceptance.answer_no, at=to_rfc3339(event.at))
+        found = self._found(acceptance, found, event.at)
         decided = _with_found(answer, found)
         if event.is_passed and decided.open_reviews:
             return WriteSet(row, [("save_acceptance", replace(acceptance, answer=decided).to_row())])
@@ -278,6 +335,16 @@ def load_files(row: Delegation, answer: AnswerContent) -> Generator[StepRequest,
         problem = acceptance_rules.delivery_problem(file, row, is_mentioned=file is not None and file.id in mentioned)
         delivered.append(_to_delivered(content, file, problem))
     return delivered
+
+
+def _save_waiting(row: Delegation, acceptance: Acceptance, waiting: SubmittedAnswer) -> WriteSet[Delegation]:
+    """Return the change that stores an answer which waits for others, and ends its timer."""
+    writes: list[Statement] = [
+        ("save_delegation", row),
+        ("save_acceptance", replace(acceptance, answer=waiting).to_row()),
+        cancel_timer(ACCEPTANCE_TIMER, row.key),
+    ]
+    return WriteSet(row, writes, notify=(delegation_wake_key(row.org_id, row.id), org_key(row.org_id)))
 
 
 def _to_review_file(file: DeliveredFile) -> ReviewFile:

@@ -1,6 +1,6 @@
 """Decisions about checks of answers: which are valid, what they ask of an agent, what they find. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Any
@@ -19,11 +19,13 @@ from molecule_core.messages.events import AnswerContent
 from molecule_core.messages.model import StoredFile
 from molecule_core.org.model import Workspace
 from molecule_core.org.rules import OrgTree, ancestors, are_related
+from molecule_core.runners.model import CommandChecked
 from molecule_core.wire.schemas.acceptance import (
     FAILED,
     PASSED,
     AcceptanceCheck,
     CheckEvidence,
+    CommandCheck,
     FileCheck,
     QuestionCheck,
     ReviewCheck,
@@ -34,6 +36,7 @@ from molecule_core.wire.schemas.acceptance import (
 _NAME_LENGTH, _TEXT_LENGTH = 120, 300
 _SCHEMA_BYTES = 2000
 _REVIEW_NOTE_LENGTH = 2000
+_OUTPUT_BYTES = 4000
 _JSON_TYPE = "application/json"
 # The beginnings of files whose content can be recognised; a type that is not listed is only compared by name.
 _SIGNATURES: dict[str, tuple[bytes, ...]] = {
@@ -126,6 +129,22 @@ def reviews_of(checks: Sequence[AcceptanceCheck]) -> dict[int, ReviewCheck]:
     return {number: each for number, each in enumerate(checks, 1) if isinstance(each, ReviewCheck)}
 
 
+def commands_of(checks: Sequence[AcceptanceCheck]) -> dict[int, CommandCheck]:
+    """Return the commands among checks, by number."""
+    return {number: each for number, each in enumerate(checks, 1) if isinstance(each, CommandCheck)}
+
+
+def command_problem(check: CommandCheck, offered: Collection[str], target_name: str) -> str | None:
+    """Return why a command cannot be run and what to do; None if a runner offers it."""
+    if check.name in offered:
+        return None
+    names = ", ".join(sorted(offered)) or "none"
+    return (
+        f"no runner offers {_quoted(check.name)} for {truncate_line(target_name, _NAME_LENGTH)} (offered: {names}). "
+        "Use an offered name, or ask the owner of the machine to add it to the checks of runner.toml."
+    )
+
+
 def reviewer_problem(reviewer: Workspace | None, source: Workspace, target: Workspace, org: OrgTree) -> str | None:
     """Return why a workspace cannot review an answer and what to do; None if it can. A reviewer is independent."""
     if reviewer is None or not are_related(org, source, reviewer):
@@ -178,6 +197,8 @@ def describe_check(check: AcceptanceCheck) -> str:
         case QuestionCheck():
             question = truncate_line(check.question, 1000)
             return f'Answer this question in a line that begins with "{check.id}:". Question: "{question}"'
+        case CommandCheck():
+            return f"The command {_quoted(check.name)} is run in your folder after your answer. It must end with 0."
         case ReviewCheck():
             reviewer = "Another workspace" if check.reviewer_id else "A person"
             about = f' It looks at this: "{truncate_line(check.instructions, 2000)}"' if check.instructions else ""
@@ -206,7 +227,12 @@ def _numbered(checks: Sequence[AcceptanceCheck]) -> list[str]:
 
 def describe_failures(evidence: Sequence[CheckEvidence]) -> str:
     """Return the failed checks with their reasons, a line each."""
-    return "\n".join(f"{each.check}. {each.type}: {each.detail}" for each in evidence if each.outcome == FAILED)
+    lines = []
+    for each in evidence:
+        if each.outcome == FAILED:
+            lines.append(f"{each.check}. {each.type}: {each.detail}")
+            lines += ["The end of its output:", quote_lines(each.output)] if each.output else []
+    return "\n".join(lines)
 
 
 def rework_text(row: Delegation, acceptance: Acceptance, evidence: Sequence[CheckEvidence], source_name: str) -> str:
@@ -271,6 +297,33 @@ def review_evidence(
         size=len(answer),
         ran_by=by_id or "server",
         by=truncate_line(by_name, _NAME_LENGTH),
+    )
+
+
+def command_evidence(number: int, event: CommandChecked) -> CheckEvidence:
+    """Return what a command found. Only an exit code of 0 passes."""
+    outcome, problem = event.outcome, event.problem
+    if outcome is not None and outcome.exit_code != 0:
+        problem = f"exit code {outcome.exit_code}"
+    found = CheckEvidence(
+        check=number,
+        type=type_of(CommandCheck(name="any")),
+        answer=0,
+        outcome=PASSED if outcome is not None and outcome.exit_code == 0 else FAILED,
+        detail=truncate_line(problem, _TEXT_LENGTH * 2),
+        ran_by=f"runner:{event.runner_id}" if event.runner_id else "server",
+        by=truncate_line(event.runner_name, _NAME_LENGTH),
+    )
+    if outcome is None:
+        return found
+    kept = outcome.output.encode()[-_OUTPUT_BYTES:].decode(errors="ignore")
+    return replace(
+        found,
+        exit_code=outcome.exit_code,
+        seconds=outcome.seconds,
+        output=kept,
+        sha256=outcome.sha256,
+        size=outcome.size,
     )
 
 

@@ -142,7 +142,7 @@ class AcceptanceWorker:
             if not row.open or row.phase is not DelegationPhase.CHECKING:
                 break
             acceptance = yield from load_acceptance(row)
-            if acceptance.answer is None or acceptance.answer.reviews:
+            if acceptance.answer is None or acceptance.answer.is_waiting:
                 break
             files = yield from load_files(row, acceptance.answer.content)
             lease = self._clock.now() + self._limits.acceptance_lease_seconds * SECOND
@@ -166,7 +166,7 @@ class AcceptanceWorker:
             if not row.open or row.phase is not DelegationPhase.CHECKING:
                 break
             acceptance = yield from load_acceptance(row)
-            if acceptance.answer is None or acceptance.answer.reviews:
+            if acceptance.answer is None or acceptance.answer.is_waiting:
                 break
             if acceptance.answer_no != work.acceptance.answer_no:
                 break

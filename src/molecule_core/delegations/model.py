@@ -299,12 +299,24 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 class SubmittedAnswer(Struct, frozen=True, omit_defaults=True):
     """An answer that is being checked, and how it came.
 
-    `found`: what its checks have found so far, by number; `reviews`: ids of its reviews, by number of the check."""
+    `found`: what its checks have found so far, by number; `reviews` and `commands`: ids of its reviews, and of the
+    requests to runners, by number of the check."""
 
     content: AnswerContent
     via: str
     found: dict[int, CheckEvidence] = {}
     reviews: dict[int, str] = {}
+    commands: dict[int, str] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether it waits for others, after the checks of the server itself."""
+        return bool(self.reviews or self.commands)
+
+    @property
+    def open_commands(self) -> dict[int, str]:
+        """Return the ids of the requests to runners that are not confirmed, by number of the check."""
+        return {number: id_ for number, id_ in self.commands.items() if number not in self.found}
 
     @property
     def open_reviews(self) -> dict[int, str]:

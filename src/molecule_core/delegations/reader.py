@@ -12,7 +12,7 @@ from molecule_core.common.clock import SECOND, Clock, to_optional_rfc3339, to_rf
 from molecule_core.common.errors import NotFound
 from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
-from molecule_core.delegations.acceptance_rules import describe_check, reviews_of
+from molecule_core.delegations.acceptance_rules import commands_of, describe_check, reviews_of
 from molecule_core.delegations.model import (
     Acceptance,
     Delegation,
@@ -31,7 +31,12 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import ReadQuery, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Notifier, Poll
-from molecule_core.wire.schemas.acceptance import AcceptanceReport, CheckEvidence, PendingReview
+from molecule_core.wire.schemas.acceptance import (
+    AcceptanceReport,
+    CheckEvidence,
+    PendingCheckCommand,
+    PendingReview,
+)
 from molecule_core.wire.schemas.delegations import (
     DelegationItem,
     DelegationProgress,
@@ -246,6 +251,7 @@ class DelegationReader:
             answers=max((each.answer for each in evidence), default=0),
             evidence=evidence if answer is None else [*evidence, *answer.found.values()],
             reviews=[] if answer is None else _pending_reviews(acceptance, answer),
+            commands=[] if answer is None else _pending_commands(acceptance, answer),
         )
 
     async def count_open_and_stuck(self, org_id: str) -> tuple[int, int]:
@@ -503,3 +509,8 @@ def _pending_reviews(acceptance: Acceptance, answer: SubmittedAnswer) -> list[Pe
         PendingReview(check=number, approval_id=id_, reviewer_id=checks[number].reviewer_id)
         for number, id_ in answer.open_reviews.items()
     ]
+
+
+def _pending_commands(acceptance: Acceptance, answer: SubmittedAnswer) -> list[PendingCheckCommand]:
+    checks = commands_of(acceptance.checks)
+    return [PendingCheckCommand(check=number, name=checks[number].name) for number in answer.open_commands]

@@ -15,6 +15,8 @@ from molecule_core.common.limits import Limits
 from molecule_core.delegations import rules
 from molecule_core.delegations.acceptance_rules import (
     AcceptanceTerms,
+    command_problem,
+    commands_of,
     describe_terms,
     reviewer_problem,
     reviews_of,
@@ -47,6 +49,7 @@ from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import are_related
+from molecule_core.runners.checks import RunnerChecks
 from molecule_core.store.database import (
     CommandSteps,
     CurrentNumber,
@@ -75,6 +78,7 @@ class DelegationStarter:
         messages: MessageWriter,
         results: DelegationMessages,
         scopes: ScopeCache,
+        runner_checks: RunnerChecks,
         *,
         clock: Clock,
         ids: IdGenerator,
@@ -84,6 +88,7 @@ class DelegationStarter:
         self._messages = messages
         self._results = results
         self._scopes = scopes
+        self._runner_checks = runner_checks
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -116,7 +121,7 @@ class DelegationStarter:
         Raises NotFound, WorkspaceRemoved, SelfDelegation, CommunicationDenied, MessageIdReused, and what sending a
         message raises. DelegationLimit, DelegationCycle and ScopeExceeded also emit an event."""
         source, target = self._check_workspaces(request.source_id, request.target_id)
-        self._check_reviewers(request.checks, source, target)
+        yield from self._check_parties(request.checks, source, target)
         now, task_hash = self._clock.now(), request.task_hash or rules.task_hash(request.parts, request.checks)
         duplicate_query = {"source_id": source.id, "target_id": target.id, "task_hash": task_hash}
         key_query = {"org_id": source.org_id, "source_id": source.id, "key": request.key or ""}
@@ -270,12 +275,22 @@ class DelegationStarter:
             raise CommunicationDenied
         return source, target
 
-    def _check_reviewers(self, checks: Sequence[AcceptanceCheck], source: Workspace, target: Workspace) -> None:
+    def _check_parties(
+        self, checks: Sequence[AcceptanceCheck], source: Workspace, target: Workspace
+    ) -> Generator[StepRequest, Any, None]:
+        """Check that the reviewers and runners that checks need are there. Raises InvalidMessage."""
         for number, check in reviews_of(checks).items():
             if check.reviewer_id:
                 why = reviewer_problem(self._org.workspace(check.reviewer_id), source, target, self._org)
                 if why is not None:
                     raise InvalidMessage(reason=f"check {number} of accept (review) is not valid: {why}")
+        commands = commands_of(checks)
+        if not commands:
+            return
+        offers = yield from self._runner_checks.find_offers(target.org_id, target.id, self._clock.now())
+        for number, command in commands.items():
+            if (why := command_problem(command, offers, target.name)) is not None:
+                raise InvalidMessage(reason=f"check {number} of accept (command) is not valid: {why}")
 
     def _find_by_key(
         self, request: DelegationRequest, keyed: list[Row], key_content: str, now: int

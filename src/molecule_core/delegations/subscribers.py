@@ -37,6 +37,7 @@ from molecule_core.messages.events import (
 )
 from molecule_core.org.model import WorkspacesRemoved
 from molecule_core.org.reader import OrgReader
+from molecule_core.runners.model import CommandChecked
 from molecule_core.store.database import CommandSteps, ReadQuery, RequestBatch, WriteSet
 from molecule_core.store.timers import TIMERS_KEY, set_timer, set_timer_if_earlier
 
@@ -105,6 +106,11 @@ class DelegationSubscriber:
         The subscription is isolated: the approval that was decided does not name the workspaces of the delegation."""
         rows = yield from load_delegations(org_id, [event.delegation_id])
         return (yield from self._acceptance.record_review(rows[0], event)) if rows else WriteSet(None)
+
+    def on_command_checked(self, org_id: str, event: CommandChecked) -> CommandSteps[object]:
+        """Record what a command found that checks an answer. The subscription is isolated, as above."""
+        rows = yield from load_delegations(org_id, [event.delegation_id])
+        return (yield from self._acceptance.record_command(rows[0], event)) if rows else WriteSet(None)
 
     # -- delivery ------------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class DelegationWriter:
         self._clock = clock
         self._limits = limits
         self._starter = DelegationStarter(
-            org, messages, closer.results, closer.scopes, clock=clock, ids=ids, limits=limits
+            org, messages, closer.results, closer.scopes, acceptance.runner_checks, clock=clock, ids=ids, limits=limits
         )
 
     def begin(self, request: DelegationRequest) -> "asyncio.Future[BeginResult]":

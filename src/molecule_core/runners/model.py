@@ -4,7 +4,13 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from molecule_core.wire.schemas.runners import ClaimedRunnerRequest, RunnerAction, RunnerReport, RunnerRequestStatus
+from molecule_core.wire.schemas.runners import (
+    CheckOutcome,
+    ClaimedRunnerRequest,
+    RunnerAction,
+    RunnerReport,
+    RunnerRequestStatus,
+)
 
 
 class Runner(Struct, frozen=True):
@@ -69,6 +75,10 @@ class RunnerRequestDraft(NamedTuple):
     created_by: str
 
 
+CHECK_ACTION: RunnerAction = "check"
+"""Requests of the server to check an answer."""
+CHECK_CREATOR = "delegation:"
+"""Prefix of what created such a request: a delegation."""
 STARTING_ACTIONS = ("start", "attach")
 """Requests after which an agent belongs to a runner, which gets a token of its workspace."""
 
@@ -91,6 +101,21 @@ class ConfirmedRequest(NamedTuple):
 
     status: RunnerRequestStatus
     ended: EndedTokens
+
+
+class CommandChecked(Struct, frozen=True, kw_only=True):
+    """A runner has run a command that checks an answer, or can never run it.
+
+    `id`: of the request; `delegation_id`: that it is for. `problem`: why the command was not run; empty if it was.
+    Times in microseconds."""
+
+    id: str
+    delegation_id: str
+    runner_id: str
+    runner_name: str
+    problem: str
+    outcome: CheckOutcome | None
+    at: int
 
 
 Claims = list[ClaimedRunnerRequest]

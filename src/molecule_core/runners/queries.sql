@@ -75,6 +75,12 @@ ORDER BY id LIMIT :count;
 SELECT count(*) FROM runner_requests
 WHERE runner_id = :runner_id AND status IN ('queued', 'claimed') AND expires_at > :now;
 
+-- name: open_checks_of_runner
+-- open requests to a runner to check an answer
+SELECT id, runner_id, org_id, workspace_id, action, status, text, output, created_by, created_at, claimed_at, expires_at
+FROM runner_requests
+WHERE runner_id = :runner_id AND action = 'check' AND status IN ('queued', 'claimed') AND expires_at > :now;
+
 -- name: claim_runner_request
 -- mark a request as claimed
 UPDATE runner_requests SET status = 'claimed', claimed_at = :now WHERE id = :id;

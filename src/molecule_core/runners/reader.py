@@ -64,6 +64,7 @@ class RunnerReader:
             folders=list(report.folders),
             agents=[self._agent_view(each, report, gone=gone) for each in agents],
             sessions=[] if gone else list(report.sessions),
+            checks=list(report.checks),
             token=token,
         )
 

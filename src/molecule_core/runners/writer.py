@@ -18,8 +18,11 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.runners import rules
 from molecule_core.runners.errors import AgentHasRunner
 from molecule_core.runners.model import (
+    CHECK_ACTION,
+    CHECK_CREATOR,
     STARTING_ACTIONS,
     Claims,
+    CommandChecked,
     ConfirmedRequest,
     EndedTokens,
     EnrolledRunner,
@@ -44,9 +47,15 @@ from molecule_core.store.database import (
 from molecule_core.store.journal import org_key
 from molecule_core.store.wakeups import Notifier, Poll
 from molecule_core.wire.schemas.events import RunnersChangedPayload
-from molecule_core.wire.schemas.runners import ClaimedRunnerRequest, ConfirmRunnerRequestBody, RunnerReport
+from molecule_core.wire.schemas.runners import (
+    CheckOutcome,
+    ClaimedRunnerRequest,
+    ConfirmRunnerRequestBody,
+    RunnerReport,
+)
 
 _CLAIM_COUNT = 10
+_REMOVED = "the runner that had to run the command was removed"
 
 
 class RunnerWriter:
@@ -111,6 +120,10 @@ class RunnerWriter:
                 ],
                 notify=(runner_key(runner_id),),
             )
+            checks = yield ReadQuery("open_checks_of_runner", {"runner_id": runner_id, "now": self._clock.now()})
+            for request in (RunnerRequest(*row) for row in checks):
+                removed += _end_request(request, "failed", _REMOVED)
+                removed += self._report_check(runner, request, _REMOVED, None)
             for token_hash in token_hashes:
                 removed += self._access.runner_tokens.revoke_token(token_hash)
             return removed + self._access.runner_tokens.revoke_workspace_tokens(given) + _record_change(runner)
@@ -232,6 +245,12 @@ class RunnerWriter:
         claims: Claims = []
         claimed = WriteSet(claims)
         for request in (RunnerRequest(*row) for row in rows):
+            if request.action == CHECK_ACTION:
+                claims.append(
+                    ClaimedRunnerRequest(request.id, request.action, request.workspace_id, check=request.text)
+                )
+                claimed += self._mark_claimed(request)
+                continue
             agent = yield from _load_agent(request.workspace_id)
             if agent is None or agent.runner_id != runner_id:
                 claimed += _end_request(request, "failed", "the agent is not one of this runner any more")
@@ -285,6 +304,8 @@ class RunnerWriter:
             request = RunnerRequest(*rows[0])
             if request.ended:
                 return WriteSet(ConfirmedRequest(request.status, EndedTokens()))
+            if request.action == CHECK_ACTION:
+                return self._confirm_check(runner, request, outcome, text)
             agent = yield from _load_agent(request.workspace_id)
             is_failed_start = request.action in STARTING_ACTIONS and outcome.status == "failed"
             is_end = is_failed_start or (request.action, outcome.status) == ("stop", "done")
@@ -298,6 +319,33 @@ class RunnerWriter:
             return ended.returning(result) + revoked + _record_change(runner)
 
         return await self._run(org_id, decide)
+
+    def _confirm_check(
+        self, runner: Runner, request: RunnerRequest, outcome: ConfirmRunnerRequestBody, text: str
+    ) -> WriteSet[ConfirmedRequest]:
+        """Save what a command found. Without an exit code it has failed: silence is no success."""
+        check = outcome.check if outcome.status == "done" else None
+        problem = "" if check is not None else text or "the runner did not say how the command ended"
+        if check is not None:
+            ended = rules.keep_end(check.output, self._limits.runner_log_bytes)
+            check = msgspec.structs.replace(check, output=ended)
+        confirmed = _end_request(request, outcome.status, text)
+        result = ConfirmedRequest(outcome.status, EndedTokens())
+        return confirmed.returning(result) + self._report_check(runner, request, problem, check)
+
+    def _report_check(
+        self, runner: Runner, request: RunnerRequest, problem: str, outcome: CheckOutcome | None
+    ) -> WriteSet[None]:
+        event = CommandChecked(
+            id=request.id,
+            delegation_id=request.created_by.removeprefix(CHECK_CREATOR),
+            runner_id=runner.id,
+            runner_name=runner.name,
+            problem=problem,
+            outcome=outcome,
+            at=self._clock.now(),
+        )
+        return WriteSet(None, domain_events=[event])
 
     async def _run(self, org_id: str, decide: Callable[[], CommandSteps[T]]) -> T:
         return await self._store.run(Command(org_id, (("runners", org_id),), decide))

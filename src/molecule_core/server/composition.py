@@ -107,6 +107,7 @@ from molecule_core.org.registry import OrgRegistry
 from molecule_core.org.retention import HeartbeatRetention
 from molecule_core.org.writer import HEARTBEATS, SWEEP, OrgWriter
 from molecule_core.prompts.retention import PromptRetention
+from molecule_core.runners.model import CommandChecked
 from molecule_core.runners.retention import RunnerRetention
 from molecule_core.runners.subscribers import on_workspaces_removed as on_runner_workspaces_removed
 from molecule_core.search.retention import SearchRetention
@@ -237,11 +238,9 @@ class Server:
         self.progress_throttle = ProgressThrottle(self.delegations.writer.report_progress, clock=runtime.clock)
         self._feed = Feed(self.store, self.wakeups, org, self.messages.reader, self.delegations.reader)
         self.live_hub = LiveHub(self._feed, self._turn_feed, org, clock=runtime.clock, limits=settings.limits)
-        end = self.live_hub.end_credentials
-        self.access.reader.on_credential_change(
-            lambda hashed, at: end((hashed,), _CREDENTIAL_ENDED, at), self.live_hub.disconnect_person
-        )
-        self.access.writer.oauth.on_tokens_ended = lambda hashes: end(hashes, _CREDENTIAL_ENDED)
+        hub, end, ended = self.live_hub, self.live_hub.end_credentials, _CREDENTIAL_ENDED
+        self.access.reader.on_credential_change(lambda hashed, at: end((hashed,), ended, at), hub.disconnect_person)
+        self.access.writer.oauth.on_tokens_ended = lambda hashes: end(hashes, ended)
         self._build_application()
         self._timers = TimerWorker(self.store, runtime.clock, self.wakeups)
         timer_handlers = {
@@ -295,6 +294,7 @@ class Server:
         subscribe(events.ApprovalExplained, "approvals.on_explained", approvals.on_explained, isolated=True)
         subscribe(events.ReviewRequested, "approvals.on_review_requested", approvals.on_review_requested, isolated=True)
         subscribe(events.ReviewsDropped, "approvals.on_reviews_dropped", approvals.on_reviews_dropped, isolated=True)
+        subscribe(CommandChecked, "delegations.on_command_checked", delegations.on_command_checked, isolated=True)
         subscribe(events.ReviewDecided, "delegations.on_review_decided", delegations.on_review_decided, isolated=True)
         subscribe(WorkspacesRemoved, "approvals.on_workspaces_removed", approvals.on_workspaces_removed)
         subscribe(WorkspacesMoved, "approvals.on_workspaces_moved", approvals.on_workspaces_moved)

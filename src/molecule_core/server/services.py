@@ -75,6 +75,7 @@ from molecule_core.org.rules import ancestors, are_related
 from molecule_core.org.writer import OrgWriter
 from molecule_core.prompts.reader import PromptReader
 from molecule_core.prompts.writer import PromptWriter
+from molecule_core.runners.checks import RunnerChecks
 from molecule_core.runners.reader import RunnerReader
 from molecule_core.runners.writer import RunnerWriter
 from molecule_core.search.indexer import SearchIndexer
@@ -300,7 +301,7 @@ def build_delegations(runtime: ProcessRuntime, org: OrgReader, messages: Message
     closer = DelegationCloser(
         org, messages.delegation_messages, scopes, meter, history=settings.delegation_ledger_write
     )
-    acceptance = AcceptanceTransitions(org, closer, ids=runtime.ids)
+    acceptance = AcceptanceTransitions(org, closer, RunnerChecks(limits), ids=runtime.ids)
     return DelegationServices(
         DelegationWriter(
             store,

@@ -15,6 +15,7 @@ const FOUND: AcceptanceReport = {
     { check: 1, type: "file", answer: 2, outcome: "passed", file: "<b>text</b>.json", size: 1, sha256: "ab12", at: "2026-03-01T12:01:00Z" },
   ],
   reviews: [],
+  commands: [],
 };
 
 function page(): { made: TestPage; read: ReturnType<typeof vi.spyOn> } {

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useData } from "../../core/app";
 import { INBOX } from "../../core/router";
 import { Link } from "../../ui/Link";
+import { showInvisible } from "../../core/text/invisible";
 import { exact } from "../../core/text/time";
 import { plural } from "../../core/text/strings";
 import type { AcceptanceReport, CheckEvidence, PendingReview } from "../../core/wire";
@@ -19,6 +20,7 @@ export function Checks({ acceptance, workspaceId }: { acceptance: AcceptanceRepo
           <bdi className={css.text}>{sentence}</bdi>
           <ul>
             {acceptance.evidence.filter((each) => each.check === at + 1).map((each) => <Evidence key={each.answer} evidence={each} />)}
+            {acceptance.commands.filter((each) => each.check === at + 1).map((each) => <li key={each.name}>Waits for the runner</li>)}
             {acceptance.reviews.filter((each) => each.check === at + 1).map((each) => <Review key={each.approval_id} review={each} workspaceId={workspaceId} />)}
           </ul>
         </li>
@@ -41,8 +43,11 @@ function Review({ review, workspaceId }: { review: PendingReview; workspaceId: s
 
 /** What a check found. A program wrote some of the texts, which may be long. */
 function Evidence({ evidence }: { evidence: CheckEvidence }) {
-  const { file, size, sha256, at, by } = evidence;
-  const facts = [file, size !== undefined && size !== null && plural(size, "byte"), at && exact(at)].filter((each) => each);
+  const { file, size, sha256, at, by, output } = evidence;
+  const { exit_code: exitCode, seconds } = evidence;
+  const ended = exitCode !== undefined && exitCode !== null && `exit code ${exitCode}`;
+  const took = seconds !== undefined && seconds !== null && `${seconds} s`;
+  const facts = [file, size !== undefined && size !== null && plural(size, "byte"), ended, took, at && exact(at)].filter((each) => each);
   return (
     <li data-outcome={evidence.outcome}>
       Answer {evidence.answer}: {evidence.outcome === "passed" ? "passed" : "failed"}
@@ -56,6 +61,11 @@ function Evidence({ evidence }: { evidence: CheckEvidence }) {
         <bdi className={css.text} tabIndex={evidence.detail.length > LONG ? 0 : undefined}>
           {evidence.detail}
         </bdi>
+      )}
+      {output && (
+        <pre className={css.text} dir="ltr" tabIndex={0} role="region" aria-label="End of the output">
+          <code>{showInvisible(output)}</code>
+        </pre>
       )}
       {facts.length > 0 && (
         <span className={css.quiet} title={sha256 && `SHA-256: ${sha256}`}>

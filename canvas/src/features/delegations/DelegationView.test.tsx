@@ -97,12 +97,16 @@ test("checks show what they found, who reviewed the answer, and the review that 
     evidence: [
       { check: 2, type: "review", answer: 1, outcome: "failed", detail: "Count again.", ran_by: "c", by: "Agent c" },
       { check: 1, type: "text", answer: 2, outcome: "passed", size: 2 },
+      { check: 1, type: "command", answer: 1, outcome: "failed", detail: "exit code 1", size: 30, exit_code: 1, seconds: 2.5, output: "1 failed: test_total" },
     ],
     reviews: [{ check: 2, approval_id: "p1", reviewer_id: "c" }],
+    commands: [],
   };
   await shown(TREE, "/app/delegations/d1", 0, null, acceptance);
   const checks = screen.getByRole("region", { name: "Checks" });
   expect(checks.textContent).toContain("Answer 1: failed by Agent cCount again.");
+  expect(checks.textContent).toContain("30 bytesexit code 12.5 s");
+  expect(within(checks).getByRole("region", { name: "End of the output" }).textContent).toBe("1 failed: test_total");
   expect(within(checks).getByRole("link", { name: "Waits for a review by Agent c" })).toBeTruthy();
 });
 

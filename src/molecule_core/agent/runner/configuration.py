@@ -2,9 +2,10 @@
 
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from molecule_core.agent.config import ConfigurationError
 from molecule_core.agent.runner.kinds import KINDS
@@ -23,16 +24,42 @@ kinds = {kinds}
 
 # Whether agents may run in modes that skip permission prompts, such as bypassPermissions of Claude Code.
 allow_skipping_permissions = false
+
+# Commands that delegators may require as checks of an agent's answer. They run in the folder of the agent, as the user
+# of the runner. Files that match `unchanged` must stay as they were when the agent was added.
+# [checks.tests]
+# argv = ["python3", "-m", "pytest", "-q"]
+# timeout = 600
+# unchanged = ["tests/**/*.py"]
+
+# Folders of workspaces whose agents this runner does not start.
+# [check_folders]
+# "WORKSPACE_ID" = "/home/me/project"
 """
 
 
+class CheckCommand(Struct, frozen=True, forbid_unknown_fields=True):
+    """A command that may check the work of agents. `argv`: program and arguments, run in the folder of the agent.
+
+    `timeout`: seconds, then it has failed. `unchanged`: patterns of files in the folder that no agent may change."""
+
+    argv: Annotated[tuple[str, ...], Meta(min_length=1)]
+    timeout: Annotated[int, Meta(ge=1, le=86_400)] = 600
+    unchanged: tuple[str, ...] = ()
+
+
 class RunnerConfiguration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the owner of a machine allows. `programs`: paths of programs that are not on PATH, by kind."""
+    """What the owner of a machine allows. `programs`: paths of programs that are not on PATH, by kind.
+
+    `checks`: commands that may check answers, by name; `check_folders`: where they run for workspaces whose agents the
+    runner does not start, by workspace id."""
 
     folders: tuple[str, ...] = ()
     kinds: tuple[str, ...] = tuple(KINDS)
     allow_skipping_permissions: bool = False
     programs: dict[str, str] = {}
+    checks: dict[Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,64}$")], CheckCommand] = {}
+    check_folders: dict[str, str] = {}
 
 
 def load_runner_configuration(state: Path) -> RunnerConfiguration:
@@ -58,6 +85,8 @@ def _parse(text: str, file: Path) -> RunnerConfiguration:
         raise ConfigurationError(f"{file} is not valid: {error}") from None
     if unknown := {*found.kinds, *found.programs} - KINDS.keys():
         raise ConfigurationError(f"{file} names unknown kinds: {', '.join(sorted(unknown))}. Use: {', '.join(KINDS)}")
+    if bad := [each for each in found.check_folders.values() if not Path(each).expanduser().is_absolute()]:
+        raise ConfigurationError(f"{file} must name absolute folders, not {bad[0]!r}")
     if relative := [each for each in found.folders if not Path(each).expanduser().is_absolute()]:
         raise ConfigurationError(f"{file} must name absolute folders, not {relative[0]!r}")
     return found

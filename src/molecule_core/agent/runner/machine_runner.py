@@ -17,6 +17,7 @@ from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.bridges.program_input import public_environment
 from molecule_core.agent.runner.agent_files import AgentFiles, RunnerAgentRecord
 from molecule_core.agent.runner.agent_process import AgentParts, AttachedAgent, ManagedAgent, SupervisedBridge
+from molecule_core.agent.runner.check_runs import CheckRuns
 from molecule_core.agent.runner.configuration import RunnerConfiguration
 from molecule_core.agent.runner.host_connector import HostConnector
 from molecule_core.agent.runner.installed_agents import FoundAgent, find_installed_agents
@@ -72,6 +73,8 @@ class MachineRunner:
         self._sessions: tuple[OpenSession, ...] = ()
         environment = public_environment(options.environment)
         self._connector = HostConnector(options.command, options.url, options.state, environment, clock)
+        self._checks = CheckRuns(options.state, options.configuration, environment, clock, options.settings.log_bytes)
+        self._check_tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._parts = AgentParts(options.state, clock, randomness, options.settings, self._changed.set)
 
@@ -88,6 +91,9 @@ class MachineRunner:
         except* RunnerRejectedError:
             raise RunnerRejectedError from None
         finally:
+            for task in self._check_tasks.values():  # the next start runs them again
+                task.cancel()
+            await asyncio.gather(*self._check_tasks.values(), return_exceptions=True)
             await asyncio.gather(*(each.end() for each in self._agents.values()))
 
     # -- reports -------------------------------------------------------------------------------------------------------
@@ -122,6 +128,7 @@ class MachineRunner:
             folders=self._options.configuration.folders,
             agents=tuple(each.report() for each in self._agents.values()),
             sessions=self._sessions,
+            checks=self._checks.offers(),
         )
 
     async def _send(self, send: Callable[[], Awaitable[Any]]) -> Any:
@@ -148,12 +155,33 @@ class MachineRunner:
         while True:
             answer = await self._send(lambda: api.post("/runner/claim", wait))
             for request in msgspec.convert(answer["requests"], list[ClaimedRunnerRequest]):
-                outcome = msgspec.to_builtins(await self._carry_out(request))
-                path = f"/runner/requests/{request.id}/confirm"
-                try:
-                    await self._send(partial(api.post, path, outcome))
-                except ApiError as error:  # it was deleted meanwhile
-                    _log.warning("the request %s cannot be confirmed: %s", request.id, error)
+                if request.action == "check":
+                    self._start_check(api, request)
+                else:
+                    await self._confirm(api, request, await self._carry_out(request))
+
+    async def _confirm(self, api: ApiClient, request: ClaimedRunnerRequest, outcome: ConfirmRunnerRequestBody) -> None:
+        path = f"/runner/requests/{request.id}/confirm"
+        try:
+            await self._send(partial(api.post, path, msgspec.to_builtins(outcome)))
+        except ApiError as error:  # it was deleted meanwhile
+            _log.warning("the request %s cannot be confirmed: %s", request.id, error)
+
+    def _start_check(self, api: ApiClient, request: ClaimedRunnerRequest) -> None:
+        """Run a command beside other requests. One that takes longer than the lease is claimed again meanwhile."""
+        if request.id in self._check_tasks:
+            return
+
+        async def check() -> None:
+            await self._confirm(api, request, await self._checks.run(request.workspace_id, request.check))
+
+        task = self._check_tasks[request.id] = asyncio.create_task(check())
+        task.add_done_callback(partial(self._on_check_done, request.id))
+
+    def _on_check_done(self, request_id: str, task: asyncio.Task[None]) -> None:
+        self._check_tasks.pop(request_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("the outcome of a check is not confirmed; it is claimed again", exc_info=error)
 
     async def _carry_out(self, request: ClaimedRunnerRequest) -> ConfirmRunnerRequestBody:
         """Execute a request; return its outcome."""
@@ -167,7 +195,7 @@ class MachineRunner:
                     return await self._stop(request.workspace_id)
                 case "restart":
                     return await self._restart(request.workspace_id)
-                case "logs":
+                case _:
                     return ConfirmRunnerRequestBody("done", output=self._find_bridge(request.workspace_id).log.text)
         except (RefusedError, OSError) as error:
             _log.warning("refused to %s an agent: %s", request.action, error)
@@ -181,6 +209,7 @@ class MachineRunner:
             raise RefusedError(f"{KINDS[start.kind].title} is not installed on this machine")
         record = RunnerAgentRecord(request.workspace_id, request.workspace_name, start)
         self._files.save(record, request.token)
+        self._checks.add_agent(record.workspace_id, start.folder)
         earlier = self._agents.pop(request.workspace_id, None)
         if earlier is not None:
             await earlier.end()
@@ -196,6 +225,7 @@ class MachineRunner:
             raise RefusedError("the runner runs an agent for this workspace. Stop it first")
         await self._connector.connect(kind, start.folder, request.workspace_id, request.token)
         self._files.save(RunnerAgentRecord(request.workspace_id, request.workspace_name, start), "")
+        self._checks.add_agent(request.workspace_id, start.folder)
         self._agents[request.workspace_id] = AttachedAgent(request.workspace_id)
         self._changed.set()
         text = f"{kind.title} is connected in {start.folder}. End it there and start it again with `{kind.restart}`."
@@ -203,6 +233,7 @@ class MachineRunner:
 
     def _restore(self, record: RunnerAgentRecord) -> None:
         """Start an agent again after a restart of the runner, if its owner still allows it."""
+        self._checks.add_agent(record.workspace_id, record.start.folder)
         if record.start.mode == ATTACHED_MODE:
             self._agents[record.workspace_id] = AttachedAgent(record.workspace_id)
             return
@@ -253,6 +284,7 @@ class MachineRunner:
         if agent is not None:
             await agent.end()
         self._files.forget(workspace_id)
+        self._checks.remove_agent(workspace_id)
         self._changed.set()
         return ConfirmRunnerRequestBody("done", text)
 

@@ -39,6 +39,7 @@ request is shorter for callers that want progress."""
 # At least this long between equal responses, in case the server does not hold the requests.
 _MIN_POLL_SECONDS = 1.0
 _MAX_QUOTED_LENGTH = 300
+_OUTPUT_LENGTH = 500
 _NOT_VERIFIED = "Answered, not verified."
 _DELIVERED_TO_INBOX, _PHASE_WAITING = "inbox", "waiting"
 SOURCE_FIELD, TARGET_FIELD = "source_id", "target_id"
@@ -474,6 +475,7 @@ def _evidence_line(evidence: CheckEvidence) -> str:
     about = [evidence.file, "" if evidence.size is None else f"{evidence.size} bytes", evidence.sha256]
     found = f"answer {evidence.answer}, check {evidence.check} ({evidence.type}): {evidence.outcome}"
     reason = f": {evidence.detail}" if evidence.detail else ""
+    reason += f", output: {truncate_line(evidence.output[-_OUTPUT_LENGTH:], _OUTPUT_LENGTH)}" if evidence.output else ""
     return f"{found}{reason} [{', '.join(filter(None, (*about, evidence.ran_by, evidence.by, evidence.at)))}]"
 
 

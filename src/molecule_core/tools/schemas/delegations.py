@@ -46,7 +46,7 @@ AcceptArgument = Annotated[
     list[dict[str, Any]],
     Meta(
         description='Checks of the result, as {"type":"file","name":"*.csv"}. Types with members: schema (schema), '
-        "text (contains), question (id, question), review (reviewer_id, instructions).",
+        "text (contains), question (id, question), review (reviewer_id, instructions), command (name).",
     ),
 ]
 AcceptAsBeforeArgument = Annotated[list[dict[str, Any]], Meta(description="As in delegate_task.")]

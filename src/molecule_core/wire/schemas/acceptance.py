@@ -56,15 +56,24 @@ class ReviewCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     instructions: Annotated[str, Meta(max_length=2000)] = ""
 
 
-AcceptanceCheck = FileCheck | SchemaCheck | TextCheck | QuestionCheck | ReviewCheck
+class CommandCheck(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="command"):
+    """A command that a runner runs in the folder of the target ends with 0.
+
+    `name`: of a command that the owner of the machine allows in runner.toml."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,64}$")]
+
+
+AcceptanceCheck = FileCheck | SchemaCheck | TextCheck | QuestionCheck | CommandCheck | ReviewCheck
 
 
 class CheckEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one check found in one answer.
 
     `check`: number in the list, from 1; `answer`: number of the answer, from 1. `outcome`: passed or failed, and
-    `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`: `server`, else the id of the workspace or
-    person that decided, and `by` its name."""
+    `detail` why. `file`, `sha256` and `size`: of what was checked. `ran_by`: `server`, else the id of the workspace,
+    `person:` or `runner:` and the id of what decided, and `by` its name. Of a command: `exit_code`, `seconds`, the end
+    of its `output`, and hash and size of the whole output."""
 
     check: int
     type: str
@@ -76,6 +85,9 @@ class CheckEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int | None = None
     ran_by: str = "server"
     by: str = ""
+    exit_code: int | None = None
+    seconds: float | None = None
+    output: str = ""
     at: str = ""
 
 
@@ -87,11 +99,18 @@ class PendingReview(Struct, frozen=True, kw_only=True):
     reviewer_id: str
 
 
+class PendingCheckCommand(Struct, frozen=True, kw_only=True):
+    """A command that has not ended yet."""
+
+    check: int
+    name: str
+
+
 class AcceptanceReport(Struct, frozen=True, kw_only=True):
     """The checks of a delegation.
 
     `answers`: how many were checked; `rounds`: how many that fail are returned to the target. `evidence`: of all
-    answers, in order. `reviews`: those that the current answer waits for."""
+    answers, in order. `reviews` and `commands`: those that the current answer waits for."""
 
     checks: list[AcceptanceCheck]
     sentences: list[str]
@@ -99,3 +118,4 @@ class AcceptanceReport(Struct, frozen=True, kw_only=True):
     answers: int
     evidence: list[CheckEvidence]
     reviews: list[PendingReview]
+    commands: list[PendingCheckCommand]

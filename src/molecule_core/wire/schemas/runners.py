@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-RunnerAction = Literal["start", "attach", "stop", "restart", "logs"]
+RunnerAction = Literal["start", "attach", "stop", "restart", "logs", "check"]
+"""What is requested of a runner; a check only by the server itself."""
+OperatorAction = Literal["start", "attach", "stop", "restart", "logs"]
 RunnerRequestStatus = Literal["queued", "claimed", "done", "failed", "expired"]
 RunState = Literal["starting", "running", "retrying", "stopped", "attached"]
 RunnerAgentState = Literal["requested", "starting", "running", "retrying", "stopped", "attached", "unknown"]
@@ -36,6 +38,23 @@ class OpenSession(Struct, frozen=True):
     is_connected: bool
 
 
+class CheckOffer(Struct, frozen=True):
+    """The names of the commands with which a runner can check the answers of a workspace."""
+
+    workspace_id: _Line
+    names: tuple[_Line, ...] = ()
+
+
+class CheckOutcome(Struct, frozen=True, kw_only=True):
+    """What a command found that checked an answer. `sha256`, `size`: of its whole output; `output`: the end of it."""
+
+    exit_code: int
+    seconds: float
+    output: str = ""
+    sha256: Annotated[str, Meta(max_length=64)] = ""
+    size: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
+
+
 class RunReport(Struct, frozen=True):
     """An agent that the runner runs. `text`: a short line, such as why it is started again."""
 
@@ -46,7 +65,9 @@ class RunReport(Struct, frozen=True):
 
 
 class RunnerReport(Struct, frozen=True):
-    """What a runner is and runs. `folders`: agents may be started in these and below."""
+    """What a runner is and runs. `folders`: agents may be started in these and below.
+
+    `checks`: commands with which it can check answers, by workspace."""
 
     machine: _Line = ""
     version: _Line = ""
@@ -54,6 +75,7 @@ class RunnerReport(Struct, frozen=True):
     folders: tuple[_Path, ...] = ()
     agents: tuple[RunReport, ...] = ()
     sessions: tuple[OpenSession, ...] = ()
+    checks: tuple[CheckOffer, ...] = ()
 
 
 class ReportRunnerResponse(Struct, frozen=True):
@@ -72,7 +94,8 @@ class ClaimRunnerRequestsBody(Struct, frozen=True):
 class ClaimedRunnerRequest(Struct, frozen=True, omit_defaults=True):
     """A request to carry out and confirm.
 
-    `kind`, `folder`, `mode`, `workspace_name` and `token` (of the workspace) only to start or attach an agent."""
+    `kind`, `folder`, `mode`, `workspace_name` and `token` (of the workspace) only to start or attach an agent; `check`:
+    the name of a command to run."""
 
     id: str
     action: RunnerAction
@@ -82,6 +105,7 @@ class ClaimedRunnerRequest(Struct, frozen=True, omit_defaults=True):
     mode: str = ""
     workspace_name: str = ""
     token: str = ""
+    check: str = ""
 
 
 class ClaimedRunnerRequests(Struct, frozen=True):
@@ -91,11 +115,14 @@ class ClaimedRunnerRequests(Struct, frozen=True):
 
 
 class ConfirmRunnerRequestBody(Struct, frozen=True):
-    """Outcome of a request. `text`: a short line, the reason if it failed. `output`: of the agent, for logs."""
+    """Outcome of a request. `text`: a short line, the reason if it failed. `output`: of the agent, for logs.
+
+    `check`: what a command found."""
 
     status: Literal["done", "failed"]
     text: str = ""
     output: str = ""
+    check: CheckOutcome | None = None
 
 
 class ConfirmRunnerRequestResponse(Struct, frozen=True):
@@ -115,7 +142,7 @@ class RequestRunnerBody(Struct, frozen=True, forbid_unknown_fields=True):
 
     `attach` (with `kind` and `folder`) connects the sessions that a person starts there to the workspace."""
 
-    action: RunnerAction
+    action: OperatorAction
     workspace_id: str
     kind: str = ""
     folder: str = ""
@@ -150,6 +177,7 @@ class RunnerView(Struct, frozen=True, omit_defaults=True):
     folders: list[str]
     agents: list[RunnerAgentView]
     sessions: list[OpenSession]
+    checks: list[CheckOffer]
     token: str | None = None
 
 
