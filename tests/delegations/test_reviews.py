@@ -6,6 +6,7 @@ import pytest
 
 from molecule_core.client.api import ApiError
 from testing.acceptance_jobs import GOOD, REPORT, Job, decide_review, new_job, pending_review, review_by
+from testing.delegation_entrances import Tools
 from testing.message_world import MessageWorld
 from testing.raw_http import ask
 from testing.workspaces import remove
@@ -185,6 +186,22 @@ async def test_a_decision_must_be_complete(world: MessageWorld, body: dict[str, 
     with pytest.raises(ApiError, match=why):
         await decide_review(job, **body)
     assert (await job.detail())["delegation"]["phase"] == "checking"
+
+
+@requirement("D22")
+async def test_a_review_is_decided_with_the_tool(world: MessageWorld) -> None:
+    job = await new_job(world)
+    await job.begin([review_by(job.other)])
+    await job.submit("done")
+    (row,) = [each for each in await world.take(job.other) if each["kind"] == "approval_request"]
+    shown = row["request_body"]["params"]["message"]["metadata"]
+    given = {name: shown[name] for name in ("approval_id", "revision", "action_hash")}
+    tools = Tools("mcp_async", "", "stateless")
+    _, refused = await tools.call(world.server, job.other, "decide_approval", {**given, "decision": "deny"})
+    assert "note cannot be empty when a review is denied" in str(refused)
+    _, refused = await tools.call(world.server, job.other, "decide_approval", {**given, "decision": "approve"})
+    assert refused is None
+    assert await job.outcome() == "completed verified"
 
 
 @requirement("D22")
