@@ -67,6 +67,7 @@ THREAD_BODIES: dict[str, dict[str, Any] | None] = {
     "turns/{turn_id}/end": {"generation": 1, "status": "completed"},
     **{f"agents/{each}": _AGENTS for each in ("spawn", "send", "followup", "wait", "interrupt", "close", "resume")},
 }
+_SCHEDULE = {"name": "x", "target_id": UNKNOWN, "cron": "0 8 * * *", "text": "x"}
 _BUDGET = {"scope": "workspace", "target_id": UNKNOWN, "unit": "tokens", "limit": 1}
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
@@ -120,6 +121,17 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/workspaces/{id}/limit"): Rule(EVERYBODY, "own", OPERATOR, "path"),
     ("GET", "/workspaces/{id}/budgets"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("PUT", "/workspaces/{id}/turn-lease"): Rule(PEOPLE, "own", OPERATOR, "path", {"money": 1, "tokens": 1}),
+    ("GET", "/orgs/{org_id}/schedules"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", "/orgs/{org_id}/schedules"): Rule(PEOPLE, "", OPERATOR, "org", _SCHEDULE, NOT_THERE),
+    ("POST", "/orgs/{org_id}/schedule-preview"): Rule(PEOPLE, "", VIEWER, "org", {"cron": "0 8 * * *"}),
+    ("GET", "/orgs/{org_id}/schedules/{schedule_id}"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("PUT", "/orgs/{org_id}/schedules/{schedule_id}"): Rule(PEOPLE, "", OPERATOR, "org", _SCHEDULE, NOT_THERE),
+    ("DELETE", "/orgs/{org_id}/schedules/{schedule_id}"): Rule(PEOPLE, "", OPERATOR, "org", None, NOT_THERE),
+    ("PUT", "/orgs/{org_id}/schedules/{schedule_id}/paused"): Rule(
+        PEOPLE, "", OPERATOR, "org", {"paused": True}, NOT_THERE
+    ),
+    ("GET", "/orgs/{org_id}/schedules/{schedule_id}/runs"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("GET", "/orgs/{org_id}/schedules/{schedule_id}/next"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
     ("GET", "/orgs/{org_id}/budgets"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/orgs/{org_id}/budgets"): Rule(PEOPLE, "", OPERATOR, "org", _BUDGET, NOT_THERE),
     ("GET", "/orgs/{org_id}/budgets/{budget_id}"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),

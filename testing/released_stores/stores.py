@@ -32,6 +32,7 @@ RELEASED = {
     18: _FOLDER / "schema_18.sql",
     19: _FOLDER / "schema_19.sql",
     20: _FOLDER / "schema_20.sql",
+    21: _FOLDER / "schema_21.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -11,7 +11,7 @@ TREES: dict[str, tuple[str, ...]] = {
 # Subjects: the nouns and the other packages of src/, and what is tested as a whole.
 TEST_FOLDERS = {
     *("a2a_agents", "access", "approvals", "budgets", "delegations", "instructions", "live_turns", "memory"),
-    *("messages", "org", "prompts", "runners", "search", "threads", "usage", "views", "webhooks"),
+    *("messages", "org", "prompts", "runners", "schedules", "search", "threads", "usage", "views", "webhooks"),
     *("agent", "api", "cli", "client", "store", "tools"),
     *("architecture", "canvas", "interop", "network", "system", "unit"),
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 NOUNS = (
     *("search", "delegations", "approvals", "threads", "live_turns", "messages", "memory", "prompts", "org"),
-    *("instructions", "access", "runners", "a2a_agents", "webhooks", "budgets", "usage"),
+    *("instructions", "access", "runners", "a2a_agents", "webhooks", "budgets", "usage", "schedules"),
 )
 
 # Files beside the packages that are not code.
@@ -79,6 +79,7 @@ TABLE = (
             *("org.{model,reader}", *BASE),
         ),
     ),
+    Row("schedules", ("schedules", "delegations", "messages", "org", *BASE)),
     # Runners run the commands that check answers.
     Row("delegations", ("delegations", "messages", "runners.{checks,model}", "org", *BASE)),
     Row("approvals", ("approvals", "messages", "budgets", "org", *BASE)),

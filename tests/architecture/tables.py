@@ -80,6 +80,8 @@ TABLES: dict[str, str] = {
     "usage_records": "usage",
     "usage_days": "usage",
     "usage_prices": "usage",
+    "schedules": "schedules",
+    "schedule_runs": "schedules",
     "budgets": "budgets",
     "budget_periods": "budgets",
     "budget_leases": "budgets",

@@ -22,6 +22,7 @@ THIRD_PARTIES = {
     "httptools": Permission(("api.http.{connection,request_target}", "common.net.safe_fetch")),
     "uvloop": Permission(("server.listener",)),
     "websockets": Permission(("api.http.websocket_protocol", "agent.host.codex_session")),
+    "cronsim": Permission(("schedules.cron",)),
     "jsonschema_rs": Permission(("delegations.json_schema",)),
     "multipart": Permission(("api.http.multipart",)),
     "apsw": DRIVERS,

@@ -147,6 +147,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "status": ["TASK_ID", "--workspace"],
         "usage": ["--by", "--from", "--to", "--workspace", "--json", "--org", "--server", "prices"],
         "budget": ["list", "set", "delete", "lease"],
+        "schedule": ["list", "add", "show", "pause", "resume", "remove", "runs", "next"],
         "cancel": ["TASK_ID", "--reason", "--workspace"],
         "delegations": ["list", "show", "cancel", "retry", "stats"],
         "approvals": ["list", "show", "request", "decide", "answer", "withdraw", "use", "rules", "authority"],

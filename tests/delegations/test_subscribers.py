@@ -156,8 +156,18 @@ async def test_every_row_of_the_table_has_a_behaviour_that_needs_it(world: Messa
     every = {(fact, name) for fact, names in table for name in names}
     # The others are needed in tests/approvals/test_sides.py, tests/delegations/test_reviews.py,
     # tests/messages/obligations/test_removed_workspaces.py, tests/threads/test_removed_workspaces.py,
-    # tests/runners/test_runners.py, tests/a2a_agents/test_cards.py, tests/webhooks/test_webhooks.py and tests/budgets/.
-    elsewhere = ("approvals.", "messages.", "threads.", "runners.", "a2a_agents.", "webhooks.", "budgets.")
+    # tests/runners/test_runners.py, tests/a2a_agents/test_cards.py, tests/webhooks/test_webhooks.py, tests/budgets/
+    # and tests/schedules/.
+    elsewhere = (
+        "approvals.",
+        "messages.",
+        "threads.",
+        "runners.",
+        "a2a_agents.",
+        "webhooks.",
+        "budgets.",
+        "schedules.",
+    )
     assert {row for row in every if not row[1].startswith(elsewhere)} == set(NEEDED)
 
 

@@ -560,6 +560,8 @@ STATE_PAYLOADS: tuple[Item, ...] = (
     *({"target_id": "t", "phase": phase} for phase in (*_PHASES, "other")),
     *({"target_id": "t", "error": "x", "status": status} for status in ("failed", "cancelled")),
     *({"status": status} for status in ("completed", "failed", "interrupted")),
+    {"name": "n", "state": "paused"},
+    *({"name": "n", "run": {"outcome": each, "reason": ""}} for each in ("sent", "queued", "failed")),
     *(
         {"status": {"type": type_}, "active_flags": flags}
         for type_ in ("running", "completed", "errored", "shutdown")
@@ -607,6 +609,12 @@ def test_the_filter_by_direction_reads_each_event_that_may_have_it() -> None:
             {"unit": "money", "spent": 19_900_000, "limit": 20_000_000, "leased": 0},
             "Ops is over budget: 19.90 of 20.00 spent, 0.00 leased",
             "waiting",
+        ),
+        (
+            "SCHEDULE_RAN",
+            {"name": "Books", "run": {"outcome": "failed", "reason": "the inbox is full"}},
+            "Ops had a scheduled run fail: Books: the inbox is full",
+            "failed",
         ),
         ("AGENT_MESSAGE", {"message": "Done\nnow"}, "Ops wrote to people: Done now", None),
         ("AGENT_MESSAGE", {"message": "Which?", "options": ["a"]}, "Ops asked people: Which?", "waiting"),

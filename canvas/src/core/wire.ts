@@ -518,6 +518,122 @@ export interface BudgetUsePayload {
 }
 
 /**
+ * A schedule: one of `cron` and `once`, and what it does. `source_id`: the workspace that it acts for; null: the
+ * person who saves it, who can send messages only. `misses`: a run that no server was up for. `overlap`: a run
+ * that is due while the one before is not done. `accept`, `rounds`, `may` and `deadline_seconds` belong to a
+ * delegation.
+ */
+export interface ScheduleBody {
+  name: string;
+  target_id: string;
+  source_id: string | null;
+  cron: string | null;
+  time_zone: string;
+  once: string | null;
+  action: "delegate" | "message";
+  text: string;
+  accept: Array<Record<string, unknown>> | null;
+  rounds: number | null;
+  may: DelegationScope | null;
+  deadline_seconds: number | null;
+  misses: "once" | "skip";
+  overlap: "queue" | "skip";
+  paused: boolean;
+}
+
+/** Whether a schedule is paused. */
+export interface PauseScheduleBody {
+  paused: boolean;
+}
+
+/** When a schedule would run. */
+export interface SchedulePreviewBody {
+  cron: string | null;
+  time_zone: string;
+  once: string | null;
+  count: number;
+}
+
+/** Planned times, soonest first. */
+export interface ScheduleTimes {
+  next_runs: string[];
+}
+
+/**
+ * A run. `outcome`: sent, delegated, queued, skipped, missed or failed; `reason`: why it was not started.
+ * `work_id`: the message or delegation. `missed`: planned times before it for which no server was up.
+ */
+export interface ScheduleRunView {
+  planned_at: string;
+  ran_at: string;
+  outcome: string;
+  reason: string;
+  work_id: string | null;
+  missed: number;
+}
+
+/**
+ * A schedule, its next runs and its last one. `state`: `ended`: its only run is over. `pause_reason`: why the
+ * server paused it; empty if a person did.
+ */
+export interface ScheduleView {
+  schedule_id: string;
+  name: string;
+  source_id: string | null;
+  target_id: string;
+  cron: string | null;
+  time_zone: string;
+  once: string | null;
+  action: "delegate" | "message";
+  text: string;
+  accept: Array<Record<string, unknown>> | null;
+  rounds: number | null;
+  may: DelegationScope | null;
+  deadline_seconds: number | null;
+  misses: "once" | "skip";
+  overlap: "queue" | "skip";
+  state: "active" | "ended" | "paused";
+  pause_reason: string;
+  next_runs: string[];
+  last_run: ScheduleRunView | null;
+  author: string;
+  created_at: string;
+  updated_at: string;
+}
+
+/** The schedules of an organisation, by name. */
+export interface ScheduleList {
+  schedules: ScheduleView[];
+}
+
+/** Runs of a schedule, newest first. `before`: the value for the next page, or null. */
+export interface ScheduleRunPage {
+  runs: ScheduleRunView[];
+  before: string | null;
+}
+
+/** A schedule was created, changed, paused or resumed. `reason`: why the server paused it. */
+export interface ScheduleChangedPayload {
+  schedule_id: string;
+  name: string;
+  state: "active" | "ended" | "paused";
+  reason: string;
+}
+
+/** A schedule was deleted. */
+export interface ScheduleDeletedPayload {
+  schedule_id: string;
+  name: string;
+}
+
+/** A planned time of a schedule came. `run`: what was done. */
+export interface ScheduleRanPayload {
+  schedule_id: string;
+  name: string;
+  run: ScheduleRunView;
+}
+
+/**
  * A new file is attached to the answer. `name`: its name, with * and ? as wildcards; `media_type`: what it
  * contains; `most_bytes` 0: no bound.
  */
@@ -3138,6 +3254,9 @@ export interface EventPayloads {
   BUDGET_DELETED: BudgetDeletedPayload;
   BUDGET_NOTICED: BudgetUsePayload;
   BUDGET_EXHAUSTED: BudgetUsePayload;
+  SCHEDULE_CHANGED: ScheduleChangedPayload;
+  SCHEDULE_DELETED: ScheduleDeletedPayload;
+  SCHEDULE_RAN: ScheduleRanPayload;
   MEMORY_WRITTEN: MemoryWrittenPayload;
   MEMORY_FORGOTTEN: MemoryForgottenPayload;
   SHARED_CONTEXT_UPDATED: SharedContextUpdatedPayload;
@@ -3219,6 +3338,9 @@ export const JOURNALED = [
   "BUDGET_DELETED",
   "BUDGET_NOTICED",
   "BUDGET_EXHAUSTED",
+  "SCHEDULE_CHANGED",
+  "SCHEDULE_DELETED",
+  "SCHEDULE_RAN",
   "MEMORY_WRITTEN",
   "MEMORY_FORGOTTEN",
   "SHARED_CONTEXT_UPDATED",

@@ -13,6 +13,7 @@ from molecule_core.live_turns import errors as live_turn_errors
 from molecule_core.memory import errors as memory_errors
 from molecule_core.messages import errors as message_errors
 from molecule_core.runners import errors as runner_errors
+from molecule_core.schedules import errors as schedule_errors
 from molecule_core.search import errors as search_errors
 from molecule_core.threads import errors as thread_errors
 
@@ -137,6 +138,8 @@ ERROR_MAPPINGS: dict[type[MoleculeError], ErrorMapping] = {
     budget_errors.OverBudget: ErrorMapping("over_budget", 429, _SERVER),
     budget_errors.BudgetExists: ErrorMapping("budget_exists", 409, _INVALID_PARAMS),
     budget_errors.TooManyBudgets: ErrorMapping("too_many_budgets", 409, _SERVER),
+    schedule_errors.ScheduleExists: ErrorMapping("schedule_exists", 409, _INVALID_PARAMS),
+    schedule_errors.TooManySchedules: ErrorMapping("too_many_schedules", 409, _SERVER),
     thread_errors.ThreadLimit: ErrorMapping("thread_limit", 429, _SERVER),
     thread_errors.InvalidTask: ErrorMapping("invalid_task", 422, _INVALID_PARAMS),
     thread_errors.AgentNotFound: ErrorMapping("no_such_agent", 404, _SERVER),

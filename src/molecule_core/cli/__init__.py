@@ -75,6 +75,12 @@ def _budget() -> click.Command:
     return command
 
 
+def _schedule() -> click.Command:
+    from molecule_core.cli.schedule import command
+
+    return command
+
+
 def _dead_letters() -> click.Command:
     from molecule_core.cli.dead_letters import command
 
@@ -317,6 +323,7 @@ COMMANDS = {
     "admin": ("Print the admin token of the server.", _admin),
     "chains": ("List, release and end chains that reached a limit.", _chains),
     "budget": ("List, set and delete budgets.", _budget),
+    "schedule": ("List, add, pause and remove schedules, and show their runs.", _schedule),
     "approvals": ("Request, list and decide approvals, and set approval rules.", _approvals),
     "delegations": ("List, cancel and retry delegated tasks.", _delegations),
     "threads": ("List, start, steer, stop and fork threads.", _threads),

@@ -341,6 +341,20 @@ class Limits(Struct, frozen=True, kw_only=True):
     budget_retry_seconds: Annotated[
         Count, Meta(description="a turn that waits for the leases of others is tried again after this time")
     ] = 5
+    schedules: Annotated[Count, Meta(description="schedules of one organisation, then 409")] = 200
+    schedule_interval_seconds: Annotated[
+        Count, Meta(description="shortest time between two runs of a schedule; a shorter cron expression is rejected")
+    ] = 60
+    schedule_grace_seconds: Annotated[
+        Count, Meta(description="a run that starts later than this was missed, and `misses` decides about it")
+    ] = 300
+    schedule_queued_runs: Annotated[
+        Count, Meta(description="runs of a schedule that wait for the one before them, then further ones are skipped")
+    ] = 10
+    schedule_queue_seconds: Annotated[
+        Count, Meta(description="a queued run looks after this time whether the one before it is done")
+    ] = 30
+    schedule_runs: Annotated[Count, Meta(description="runs of one schedule that are kept, the newest")] = 1000
     budget_skipped_messages: Annotated[
         Count, Meta(description="messages over a budget that a claim skips to reach later ones of other chains")
     ] = 50

@@ -91,11 +91,21 @@ class DelegationWriter:
 
         Raises NotFound, WorkspaceRemoved; the future SelfDelegation, CommunicationDenied, MessageIdReused,
         DelegationLimit, DelegationCycle, InboxFull, ChainFrozen, ChainEnded, InvalidMessage."""
+        org_id, keys, steps = self.prepare_begin(request)
+        return self._store.run(Command(org_id, keys, steps))
+
+    def prepare_begin(
+        self, request: DelegationRequest
+    ) -> tuple[str, tuple[tuple[str, ...], ...], Callable[[], CommandSteps[BeginResult]]]:
+        """Return the organisation, the keys and the steps of a command that begins a delegation.
+
+        Called by a command that does more in the same transaction. Raises NotFound, WorkspaceRemoved; the steps raise
+        as `begin` does."""
         source = self._org.active_workspace(request.source_id)
         draft = self._starter.build_draft(request)
         message_keys = self._messages.send_keys(request.target_id, draft, exclusive=False)
-        command_steps = partial(self._starter.decide_begin, request, draft)
-        return self._store.run(Command(source.org_id, (("delegates", source.id), *message_keys), command_steps))
+        steps = partial(self._starter.decide_begin, request, draft)
+        return source.org_id, (("delegates", source.id), *message_keys), steps
 
     async def is_key_known(self, org_id: str, source_id: str, key: str) -> bool:
         """Return whether a repeated request with this idempotency key returns the existing delegation."""

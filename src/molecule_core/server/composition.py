@@ -110,10 +110,12 @@ from molecule_core.prompts.retention import PromptRetention
 from molecule_core.runners.model import CommandChecked
 from molecule_core.runners.retention import RunnerRetention
 from molecule_core.runners.subscribers import on_workspaces_removed as on_runner_workspaces_removed
+from molecule_core.schedules.model import SCHEDULE
+from molecule_core.schedules.subscribers import on_workspaces_removed as on_schedule_workspaces_removed
 from molecule_core.search.retention import SearchRetention
 from molecule_core.server.a2a import A2AEntrances, A2AServices, a2a_routes, build_task_readers
-from molecule_core.server.process import ProcessRuntime
-from molecule_core.server.server_record import read_server_record
+from molecule_core.server.process import ProcessRuntime, log_recovery
+from molecule_core.server.schedules import build_schedules, schedule_routes
 from molecule_core.server.services import (
     build_a2a_agents,
     build_access,
@@ -175,8 +177,7 @@ class Server:
         if settings.metrics_token:
             register_secret(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.from_networks(settings.push_networks), settings.limits)
-        self._first_org = first_org
-        self._test_extensions = test_extensions
+        self._first_org, self._test_extensions = first_org, test_extensions
         self.sample_team_host: SampleTeamHost | None = None
         """Runs sample teams; `molecule up` sets it."""
         self.version = VERSION
@@ -214,6 +215,7 @@ class Server:
         )
         for cache in (self.budgets.cache, self.delegations.scope_cache, self.approvals.policy_cache):
             runtime.cache_sync.register(cache, *cache.KINDS)
+        self.schedules = build_schedules(runtime, org, self.messages.writer, self.delegations.writer)
         self.usage = build_usage(self.store, clock=runtime.clock, limits=settings.limits)
         self.threads = build_threads(
             self.store,
@@ -254,6 +256,7 @@ class Server:
             CANARY_TIMER: self.messages.canary_monitor.evaluate_trial,
             **self.threads.waits.timers,
             DELEGATION: self.delegations.writer.on_due,
+            SCHEDULE: self.schedules.executor.on_due,
             ACCEPTANCE_TIMER: self.delegations.acceptance_worker.on_due,
             APPROVAL: self.approvals.writer.on_due,
             A2A_CARD_TIMER: self.a2a_agents.writer.on_due,
@@ -302,6 +305,7 @@ class Server:
         subscribe(WorkspacesRemoved, "webhooks.on_workspaces_removed", on_webhook_workspaces_removed)
         subscribe(WorkspacesRemoved, "runners.on_workspaces_removed", on_runner_workspaces_removed)
         subscribe(WorkspacesRemoved, "a2a_agents.on_workspaces_removed", self.a2a_agents.writer.on_workspaces_removed)
+        subscribe(WorkspacesRemoved, "schedules.on_workspaces_removed", on_schedule_workspaces_removed)
 
     def _build_retention(self) -> RetentionWorker:
         store, org, clock, limits = self.store, self._org, self.runtime.clock, self.settings.limits
@@ -320,6 +324,7 @@ class Server:
             RunnerRetention(store),
             A2ATaskRetention(store),
             WebhookRetention(store),
+            self.schedules.retention,
             self.usage.retention,
             # Last: what the others have deleted is not searched any more.
             SearchRetention(store),
@@ -528,6 +533,7 @@ class Server:
         ).routes()
         yield from SearchRoutes(self.search.reader, org, limits=limits).routes()
         yield from usage_routes(self.runtime, org, self.usage)
+        yield from schedule_routes(self.runtime, org, self.schedules)
         yield from PromptRoutes(self.prompts.writer, self.prompts.reader, self._host_contexts, limits=limits).routes()
         yield from ThreadRoutes(
             threads.writer, threads.reader, self.prompts.reader, org, self.live_turns.writer, limits=limits
@@ -624,7 +630,7 @@ class Server:
         """Open the store, load the registry, start the workers. A first start creates an organisation."""
         await self.store.open()
         _log.info("process %s opened the store", self.runtime.process_id)
-        self._log_recovery()
+        log_recovery(self.runtime)
         if self.store.is_shared:
             await self.runtime.open_bus()
         await load_registry(self.store, self.registry)
@@ -661,15 +667,6 @@ class Server:
                 self.runtime.save_periodically(HEARTBEATS, self.org_writer.save_heartbeats),
             ]
         self._workers = [asyncio.create_task(each) for each in workers]
-
-    def _log_recovery(self) -> None:
-        """Log that the previous server of the state folder was killed: it left its record, and has the lock no more."""
-        record = None if self.store.is_shared else read_server_record(self.settings.state_folder)
-        if record is not None:
-            _log.warning(
-                "the previous server (process %d) did not stop cleanly; the store has everything that it acknowledged",
-                record.pid,
-            )
 
     async def login_link(self, chat_id: str | None = None) -> str:
         """Create a one-time login link for the first owner of the first organisation.

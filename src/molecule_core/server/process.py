@@ -12,6 +12,7 @@ from molecule_core.common.errors import BadSettings, MoleculeError, ServerBusy, 
 from molecule_core.common.extras import install_advice
 from molecule_core.common.ids import IdGenerator, Randomness, SystemRandomness
 from molecule_core.common.settings import Settings
+from molecule_core.server.server_record import read_server_record
 from molecule_core.store.bus import Bus, BusTransport
 from molecule_core.store.cache_sync import CacheSync
 from molecule_core.store.database import Store
@@ -145,3 +146,13 @@ class ProcessRuntime:
             return None
         degraded = f"degraded: checking again every {self.settings.limits.look_again_seconds} s"
         return "listening" if self.bus.listening else degraded
+
+
+def log_recovery(runtime: ProcessRuntime) -> None:
+    """Log that the previous server of the state folder was killed: it left its record, and has the lock no more."""
+    record = None if runtime.store.is_shared else read_server_record(runtime.settings.state_folder)
+    if record is not None:
+        _log.warning(
+            "the previous server (process %d) did not stop cleanly; the store has everything that it acknowledged",
+            record.pid,
+        )

@@ -150,7 +150,7 @@ class Command(Struct, Generic[T]):
     exclusive: bool = False
 
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 
 
 class Subscribers(Protocol):

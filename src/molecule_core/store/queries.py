@@ -43,6 +43,7 @@ PACKAGES_WITH_QUERIES = (
     "webhooks",
     "usage",
     "budgets",
+    "schedules",
 )
 _STATEMENT_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _CACHE_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)

@@ -33,6 +33,7 @@ _KINDS: dict[str, EventKind] = {
             *("WORKSPACE_ONLINE", "WORKSPACE_DEGRADED", "WORKSPACE_OFFLINE", "WORKSPACE_AWAITING_AGENT"),
             *("WORKSPACE_PAUSED", "WORKSPACE_HIBERNATED", "WORKSPACE_LIMITED", "WORKSPACE_LIMIT_ENDED"),
             *("BUDGET_CHANGED", "BUDGET_DELETED", "BUDGET_NOTICED", "BUDGET_EXHAUSTED"),
+            *("SCHEDULE_CHANGED", "SCHEDULE_DELETED", "SCHEDULE_RAN"),
             "AGENT_CARD_UPDATED",
         ),
         "agents",
@@ -320,6 +321,31 @@ def _field(verb: str, field: str, state: EventState | None = None) -> Callable[[
     return lambda payload: _Description(verb, payload.get(field), state=state)
 
 
+_RAN: dict[str, tuple[str, EventState | None]] = {
+    "sent": ("got its scheduled message", None),
+    "delegated": ("got its scheduled task", None),
+    "queued": ("has a scheduled run that waits", "waiting"),
+    "skipped": ("had a scheduled run skipped", None),
+    "missed": ("missed a scheduled run", None),
+    "failed": ("had a scheduled run fail", "failed"),
+}
+
+
+def _schedule_ran(payload: Payload) -> _Description:
+    run = payload["run"]
+    verb, state = _RAN[run["outcome"]]
+    text = f"{payload['name']}: {run['reason']}" if run["reason"] else payload["name"]
+    return _Description(verb, text, state=state)
+
+
+def _schedule_changed(payload: Payload) -> _Description:
+    if payload["reason"]:
+        text = f"{payload['name']}: {payload['reason']}"
+        return _Description("has a schedule that was paused", text, state="waiting")
+    verb = "has a paused schedule" if payload["state"] == "paused" else "has another schedule"
+    return _Description(verb, payload["name"])
+
+
 def _budget_use(verb: str, state: EventState | None = None) -> Callable[[Payload], _Description]:
     def describe(payload: Payload) -> _Description:
         spent, limit, leased = (_budget_amount(payload, name) for name in ("spent", "limit", "leased"))
@@ -463,6 +489,9 @@ _DESCRIBERS: dict[str, Callable[[Payload], _Description]] = {
     "BUDGET_DELETED": _fixed("lost a budget", actor=SERVER),
     "BUDGET_NOTICED": _budget_use("has spent 80 % of a budget"),
     "BUDGET_EXHAUSTED": _budget_use("is over budget", "waiting"),
+    "SCHEDULE_CHANGED": _schedule_changed,
+    "SCHEDULE_DELETED": lambda payload: _Description("lost a schedule", payload["name"]),
+    "SCHEDULE_RAN": _schedule_ran,
     "MEMORY_WRITTEN": _field("stored a memory", "namespace"),
     "MEMORY_FORGOTTEN": _fixed("deleted a memory"),
     "SHARED_CONTEXT_UPDATED": lambda payload: _Description("shares files with its team", f"{payload['files']} files"),
@@ -502,6 +531,8 @@ _POSSIBLE_STATES: dict[str, frozenset[EventState]] = {
     "WORKSPACE_DEGRADED": _FAILED,
     "WORKSPACE_LIMITED": _WAITING,
     "BUDGET_EXHAUSTED": _WAITING,
+    "SCHEDULE_CHANGED": _WAITING,
+    "SCHEDULE_RAN": _FAILED | _WAITING,
     "THREAD_STARTED": _WORKING,
     "THREAD_STATUS_CHANGED": _DONE | _FAILED | _WAITING | _WORKING,
     "TURN_STARTED": _WORKING,

@@ -193,6 +193,7 @@ PLACES = (
     *("activity_id", "queue_id", "file_id", "delegation_id", "approval_id", "thread_id", "turn_id", "root_id"),
     *("template_id", "person_id", "peer_id", "token_id", "invitation_id", "memory_id", "key"),
     *("runner_id", "request_id", "client_id", "grant_id", "task_id", "config_id", "workspace_id", "budget_id"),
+    "schedule_id",
 )
 """All that paths name beside seats, organisations and the files of the canvas, which are in no store."""
 LEAST: dict[str, dict[str, Any]] = {

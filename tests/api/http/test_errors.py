@@ -21,6 +21,7 @@ from molecule_core.live_turns import errors as live_turn_errors
 from molecule_core.memory import errors as memory_errors
 from molecule_core.messages import errors as message_errors
 from molecule_core.runners import errors as runner_errors
+from molecule_core.schedules import errors as schedule_errors
 from molecule_core.search import errors as search_errors
 from molecule_core.threads import errors as thread_errors
 from testing.clocks import FakeClock
@@ -37,7 +38,7 @@ _EVERY = {
     name: each
     for module in (
         *(errors, approval_errors, budget_errors, delegation_errors, live_turn_errors, memory_errors, message_errors),
-        *(runner_errors, search_errors, thread_errors),
+        *(runner_errors, schedule_errors, search_errors, thread_errors),
     )
     for name, each in vars(module).items()
 }
@@ -409,6 +410,22 @@ async def _one_budget_too_many(world: World) -> Reply:
     return await _budget(world, world.peer)
 
 
+async def _schedule(world: World, name: str) -> Reply:
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    body = {"name": name, "target_id": world.seat.id, "cron": "0 8 * * *", "text": "Report."}
+    return await world.ask("POST", f"/orgs/{org}/schedules", body)
+
+
+async def _same_schedule_twice(world: World) -> Reply:
+    await _schedule(world, "Report")
+    return await _schedule(world, "Report")
+
+
+async def _one_schedule_too_many(world: World) -> Reply:
+    await _schedule(world, "Report")
+    return await _schedule(world, "Summary")
+
+
 async def _one_template_too_many(world: World) -> Reply:
     await _template(world, "terse")
     return await _template(world, "wordy")
@@ -516,6 +533,8 @@ PROVOKED: dict[str, Provoke] = {
     "over_budget": _turn_over_budget,
     "budget_exists": _same_budget_twice,
     "too_many_budgets": _one_budget_too_many,
+    "schedule_exists": _same_schedule_twice,
+    "too_many_schedules": _one_schedule_too_many,
     "invalid_upload": _simple("POST", "/workspaces/{id}/chat/uploads"),
     "file_too_large": lambda world: _upload(world, b"x" * 501),
     "no_preview": _no_picture,
@@ -579,6 +598,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         workspace_file_bytes=600,
         templates=1,
         budgets=1,
+        schedules=1,
         connections=8,
         attachment_bytes=500,
         chain_hops=1,

@@ -22,6 +22,7 @@ from molecule_core.wire.schemas.delegations import (
 from molecule_core.wire.schemas.envelope import Instructions
 from molecule_core.wire.schemas.live_turns import LiveTurnPayload
 from molecule_core.wire.schemas.prompts import PromptBuiltPayload, SharedContextUpdatedPayload
+from molecule_core.wire.schemas.schedules import ScheduleChangedPayload, ScheduleDeletedPayload, ScheduleRanPayload
 from molecule_core.wire.schemas.templates import TemplateFailedPayload, TemplateRolledBackPayload, TemplateSavedPayload
 from molecule_core.wire.schemas.thread_log import (
     ThreadClosedPayload,
@@ -448,6 +449,9 @@ EVENTS: dict[str, EventDefinition] = {
     "BUDGET_EXHAUSTED": EventDefinition(
         "persons", BudgetUsePayload, meaning="A budget is used up: turns wait, and an approval is requested."
     ),
+    "SCHEDULE_CHANGED": EventDefinition("persons", ScheduleChangedPayload),
+    "SCHEDULE_DELETED": EventDefinition("persons", ScheduleDeletedPayload),
+    "SCHEDULE_RAN": EventDefinition("persons", ScheduleRanPayload),
     "MEMORY_WRITTEN": EventDefinition("workspace", MemoryWrittenPayload),
     "MEMORY_FORGOTTEN": EventDefinition("workspace", MemoryForgottenPayload),
     "SHARED_CONTEXT_UPDATED": EventDefinition("children", SharedContextUpdatedPayload),

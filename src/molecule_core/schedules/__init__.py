@@ -1,0 +1,1 @@
+"""Schedules: messages and delegations at planned times."""
