@@ -1,7 +1,8 @@
 """A Codex that answers all but one request: `python hung_codex.py METHOD FILE`.
 
 The first request of that method is never answered; the file is made when it has come. Later ones are answered, also
-by a new process. Only the standard library is used, so that it starts at once.
+by a new process. The approval policy of each turn is a line of the file `policies` beside it. Only the standard library
+is used, so that it starts at once.
 """
 
 import json
@@ -35,6 +36,8 @@ def main(hung: str, asked: Path) -> None:
             continue
         write({"id": message["id"], "result": _RESULTS.get(method, {})})
         if method == "turn/start":
+            with asked.with_name("policies").open("a", encoding="utf-8") as policies:
+                policies.write(f"{message['params']['approvalPolicy']}\n")
             items = [{"type": "agentMessage", "id": "m1", "text": "an answer"}]
             turn = {"id": "turn-1", "status": "completed", "items": items}
             write({"method": "turn/completed", "params": {"threadId": message["params"]["threadId"], "turn": turn}})

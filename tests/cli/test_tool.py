@@ -185,3 +185,22 @@ def test_every_word_that_the_registry_gives_to_a_tool_is_a_verb_of_the_command(e
     words = {spec.cli.split()[0] for spec in TOOLS if spec.cli}
     assert words == {"peers", "info", "reply", "decline", "delegate", "status", "cancel", "approvals"}
     assert words <= set(COMMANDS)
+
+
+@requirement("AU1")
+async def test_a_program_behind_a_bridge_names_its_task_by_the_environment(server: Running, tmp_path: Path) -> None:
+    lead, ops = await server.seat("Lead"), await server.seat("Ops")
+
+    async def give(task: str, **more: Any) -> str:
+        begun = await lead.api.post(f"/workspaces/{lead.id}/delegate", {"target_id": ops.id, "task": task, **more})
+        return str(begun["delegation_id"])
+
+    narrow, wide = await give("read", may={"tools": ["recall_memory"]}), await give("write")
+    await ops.api.claim(ops.id, wait=0)
+    fact, env = json.dumps({"content": "tea is on the shelf"}), single(ops, server)
+    told = [
+        await molecule(tmp_path, "tool", "commit_memory", "--json", fact, env={**env, "MOLECULE_TASK_ID": task})
+        for task in (narrow, wide)
+    ]
+    assert [code for code, *_ in told] == [1, 0], told
+    assert "the tool commit_memory is outside what this work may do" in told[0][2]

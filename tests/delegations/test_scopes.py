@@ -10,6 +10,7 @@ from molecule_core.wire.schemas.delegation_scope import DelegationScope
 from testing.acceptance_jobs import new_job
 from testing.delegation_entrances import Giving
 from testing.delegation_steps import names_of, row_of, told_of
+from testing.mcp_clients import Line, stateless
 from testing.message_world import MessageWorld
 from testing.running_server import Seat
 from testing.waits import bounded, refused
@@ -279,6 +280,22 @@ async def test_a_host_that_names_its_task_is_held_to_it_until_and_after_its_end(
         error = await refused(called_for(task, ops, path, body))
         assert (error.status, error.code) == (403, "outside_scope"), path
     await ops.api.post(f"/workspaces/{ops.id}/notify", {"message": "of its own"})
+
+
+@requirement("AU1")
+async def test_a_host_names_its_task_to_the_mcp_endpoint_too(world: MessageWorld, team: Team) -> None:
+    lead, ops, _, other = team
+    narrow = await working(world, lead, ops, tools=["recall_memory"])
+    wide = str((await give(other, ops, "anything"))["delegation_id"])
+    await world.take(ops)
+    line = Line(world.server, ops.token, "/mcp")
+    call = {"name": "commit_memory", "arguments": {"content": "a fact"}}
+    told = [
+        (await line.post(stateless("tools/call", call), None, **{NAMING.replace("-", "_"): task})).json["result"]
+        for task in (wide, narrow)
+    ]
+    assert [each.get("isError", False) for each in told] == [False, True], told
+    assert "outside what this work may do" in str(told[1])
 
 
 @requirement("AU1")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from molecule_core.access.model import Caller, CredentialKind
 from molecule_core.api.auth import ANONYMOUS, Authenticator
+from molecule_core.api.delegations.scope_gate import DELEGATION_HEADER
 from molecule_core.api.errors import error_mapping, problem_body, problem_headers
 from molecule_core.api.http.rate_limits import ClientAddress, RateStatus
 from molecule_core.api.http.request_target import split_absolute_form
@@ -56,6 +57,8 @@ class InternalRequest(NamedTuple):
     headers: dict[bytes, bytes]
 
 
+_PASSED_HEADERS = (b"authorization", DELEGATION_HEADER)
+"""Headers that count for the requests that a request makes too: who calls, and for which delegation."""
 InternalCall = Callable[[Request, InternalRequest], Awaitable[Response]]
 """How routes call others: the request that is answered, and the one to make."""
 
@@ -227,11 +230,11 @@ class Application:
             route, params = self._routes.find(internal_request.method, internal_request.path.encode())
         except MoleculeError as error:
             return error_response(error)
-        credential = {name: value for name, value in outer_request.headers.items() if name == b"authorization"}
+        passed = {name: value for name, value in outer_request.headers.items() if name in _PASSED_HEADERS}
         request = Request(
             route,
             params,
-            credential | internal_request.headers,
+            passed | internal_request.headers,
             internal_request.query,
             self._limits,
             client_address=outer_request.client_address,

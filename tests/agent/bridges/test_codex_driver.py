@@ -21,6 +21,7 @@ from molecule_core.common.clock import SystemClock
 from testing.turn_recorder import TurnRecorder, turn_of
 from testing.waits import bounded, eventually
 from tests.agent.bridges.acp_agents import ListPeers
+from tests.requirements import requirement
 
 PLAYER = Path(__file__).resolve().parents[3] / "testing" / "scripted_codex.py"
 HUNG = PLAYER.with_name("hung_codex.py")
@@ -242,3 +243,14 @@ def test_a_remembered_permission_takes_the_rule_that_codex_proposes() -> None:
 def test_an_unauthorized_codex_names_the_command_to_log_in() -> None:
     reason = failure_reason("401 Unauthorized", "unauthorized")
     assert reason == "Codex reports: 401 Unauthorized. Run `codex login` on the machine of the bridge."
+
+
+@requirement("AU4")
+async def test_codex_asks_more_often_in_a_turn_that_may_not_use_a_tool_that_acts(tmp_path: Path) -> None:
+    restricted, free = TurnRecorder(), TurnRecorder()
+    restricted.denials["apply_patch"] = "the tool apply_patch is outside what this work may do"
+    async with driving_program((str(HUNG), "none", str(tmp_path / "asked")), tmp_path) as driver:
+        for text, recorder in (("one", restricted), ("two", free)):
+            end = await bounded(driver.run_turn(turn_of(text, tmp_path, session_id="t1"), recorder))
+            assert end.text == "an answer"
+    assert (tmp_path / "policies").read_text().split() == ["untrusted", "on-request"]

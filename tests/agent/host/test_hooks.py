@@ -297,6 +297,33 @@ async def test_a_prompt_becomes_an_approval_of_the_whole_input_and_all_of_the_de
         assert (await process.call("inbox_peek"))["messages"] == []
 
 
+@requirement("AU4")
+async def test_a_prompt_for_what_a_task_does_not_allow_is_denied_without_an_approval(
+    one: Running, session: Session
+) -> None:
+    seat, lead = await one.seat(), await one.seat("Lead")
+    async with session.agent(one, seat):
+        await seated(one, seat)
+        await _give(lead, seat, tools=["Read"])
+        output = await (await session.hook(PROMPT)).output()
+        decision = output["hookSpecificOutput"]["decision"]
+        assert decision["behavior"] == "deny"
+        assert decision["message"].startswith("the tool Bash is outside what this work may do")
+        assert await approvals(seat, 0) == []
+
+
+async def _give(lead: Any, seat: Any, **may: Any) -> None:
+    """A peer delegates a task, which the agent behind the host receives."""
+    begun = await lead.api.post(
+        f"/workspaces/{lead.id}/delegate", {"target_id": seat.id, "task": "read the notes", "may": may}
+    )
+
+    async def look() -> Any:
+        return (await lead.api.get(f"/delegations/{begun['delegation_id']}"))["delegation"]["taken_at"]
+
+    await eventually(look, bool, PROCESS_START_SECONDS)
+
+
 @requirement("G16")
 @pytest.mark.parametrize(
     "follows",
