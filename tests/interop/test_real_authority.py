@@ -20,6 +20,7 @@ from tests.requirements import requirement
 
 pytestmark = pytest.mark.long
 DENIAL = "is outside what this work may do"
+_TRIES = 10
 
 
 class Program(NamedTuple):
@@ -39,7 +40,8 @@ def _run_by_claude(command: str) -> Call:
 
 
 def _run_by_codex(command: str) -> Call:
-    return Call("exec_command", {"cmd": command})
+    # It waits for the end of the command for so long; then it would only tell that it still runs.
+    return Call("exec_command", {"cmd": command, "yield_time_ms": 30_000})
 
 
 USED = {"input_tokens": 100, "cached_tokens": 40, "output_tokens": 7}
@@ -138,7 +140,8 @@ def _acts_and_says_why_not(program: Program, command: str) -> Callable[[Asked], 
     """The model runs a command, and repeats why it was denied if it was told."""
 
     def act(asked: Asked) -> Act:
-        if not asked.results:
+        # The sandbox of Codex sometimes fails on a machine that runs several at once; its model tries again then.
+        if not asked.results or ("exited with code 1" in asked.results[-1].text and len(asked.results) < _TRIES):
             return program.run(command)
         is_told = DENIAL in f"{asked.said} {asked.results[-1].text}"
         return f"it said: {DENIAL}" if is_told else f"I was not told why: {asked.results[-1].text}"
@@ -163,7 +166,7 @@ async def test_a_tool_outside_what_the_task_may_do_is_denied_and_the_task_still_
     assert (denied["delegation"]["status"], denied["result"]) == ("completed", f"it said: {DENIAL}"), found.bridge.said
     assert allowed["result"].startswith("I was not told why"), allowed["result"]
     made = [(found.home.project / name).exists() for name in ("denied.txt", "allowed.txt")]
-    assert (made, asked) == ([False, True], []), found.bridge.said
+    assert (made, asked) == ([False, True], []), allowed["result"]
     (first, *_) = found.mind.asked
     assert "It lists what it may use." in first.said and "- tools: Read, and those that answer it" in first.said
 
