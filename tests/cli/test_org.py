@@ -161,3 +161,50 @@ async def test_what_goes_wrong_is_one_line_and_no_difference(state: Path, port: 
     async with serving(state, port):
         assert "organisation 'No such' does not exist" in await line("export", "--org", "No such")
         assert "401" in await line("export", MOLECULE_ADMIN_TOKEN="x" * 40)
+
+
+@requirement("SC5")
+async def test_schedules_of_a_file_are_planned_applied_exported_and_removed(
+    state: Path, port: int, file: Path, tmp_path: Path
+) -> None:
+    file.write_text(
+        COMPANY
+        + """
+[[schedules]]
+name = "Books"
+from = "Lead"
+to = "Lead / Dev"
+cron = "0 6 1 * *"
+time_zone = "Europe/Berlin"
+action = "delegate"
+text = "Close the \\"books\\"."
+accept = [{type = "text", contains = "closed"}]
+misses = "once"
+
+[[schedules]]
+name = "Launch"
+to = "Desk"
+once = "2090-03-01T09:00:00+01:00"
+text = "Publish."
+paused = true
+"""
+    )
+    async with serving(state, port), client(port):
+        code, said, error = await org(state, port, "apply", file, "--tokens-dir", tmp_path / "tokens")
+        assert (code, "+ schedule Books\n+ schedule Launch\n" in said, error) == (0, True, "")
+        assert (await org(state, port, "plan", file))[:2] == (0, "No changes.\n")
+        code, exported, _ = await org(state, port, "export", "--org", "Acme")
+        found, wanted = (parse_org_file(text).schedules or () for text in (exported, file.read_text()))
+        assert found[0] == wanted[0]
+        assert (found[1].once, found[1].paused) == ("2090-03-01T08:00:00+00:00", True)
+        file.write_text(file.read_text().replace("Europe/Berlin", "UTC"))
+        code, said, _ = await org(state, port, "plan", file)
+        assert (code, said) == (2, "~ schedule Books\n")
+        assert (await org(state, port, "apply", file))[0] == 0
+        file.write_text(COMPANY.replace('name = "Acme"', 'name = "Acme"\nschedules = []'))
+        code, _, error = await org(state, port, "apply", file)
+        assert (code, "schedules would be removed: Books, Launch" in error) == (1, True)
+        assert (await org(state, port, "apply", file, "--yes"))[0] == 0
+        # A file without the member leaves them alone.
+        file.write_text(COMPANY)
+        assert (await org(state, port, "plan", file))[:2] == (0, "No changes.\n")

@@ -26,6 +26,14 @@ from molecule_core.client.api import ApiClient, ApiError, NoAnswerError
 from molecule_core.client.org_apply import OrgPlanApplier, find_org, list_workspaces
 from molecule_core.client.org_file import list_nodes, org_file_from_rows, read_org_file, render_org_file
 from molecule_core.client.org_plan import OrgPlan, format_path, make_plan
+from molecule_core.client.org_schedules import (
+    SchedulePlan,
+    apply_schedules,
+    list_schedules,
+    plan_schedules,
+    render_schedules,
+    schedules_from_rows,
+)
 from molecule_core.common.errors import CommandFailed, MoleculeError
 
 EXIT_DIFFERENT, EXIT_FAILED = 2, 1
@@ -76,18 +84,21 @@ def plan(file: Path, org: str | None, **flags: Any) -> None:
     async def print_plan(api: ApiClient) -> int:
         found = await find_org(api, org or org_file.name)
         rows = [] if found is None else await list_workspaces(api, found["id"])
+        known = [] if found is None or org_file.schedules is None else await list_schedules(api, found["id"])
+        schedule_plan = plan_schedules(org_file.schedules, known, rows)
         org_plan = make_plan(list_nodes(org_file), rows)
         if found is None:
             click.echo(f"+ organisation {org or org_file.name}")
-        _print_plan(org_plan)
-        return 0 if found is not None and org_plan.is_empty else EXIT_DIFFERENT
+        _print_plan(org_plan, schedule_plan)
+        is_same = found is not None and org_plan.is_empty and schedule_plan.is_empty
+        return 0 if is_same else EXIT_DIFFERENT
 
     sys.exit(_run_with_api(print_plan, flags))
 
 
 @command.command()
 @org_options
-@click.option("--yes", is_flag=True, help="Remove workspaces that are not in the file, without asking.")
+@click.option("--yes", is_flag=True, help="Remove what is not in the file, without asking.")
 @click.option(
     "--tokens-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -105,6 +116,11 @@ def apply(file: Path, org: str | None, yes: bool, tokens_dir: Path | None, **fla
             click.echo(f"+ organisation {found['name']}")
         applier = OrgPlanApplier(api, found["id"], save_token=_token_sink(tokens_dir), report=click.echo)
         await applier.apply(list_nodes(org_file), lambda plan: _confirm_removals(plan, yes=yes))
+        if org_file.schedules is not None:
+            rows = await list_workspaces(api, found["id"])
+            plan = plan_schedules(org_file.schedules, await list_schedules(api, found["id"]), rows)
+            _confirm_schedule_removals(plan, yes=yes)
+            await apply_schedules(api, found["id"], plan, rows, click.echo)
         click.echo("The organisation matches the file.")
 
     _run_with_api(make, flags)
@@ -117,9 +133,10 @@ def export(org: str | None, **flags: Any) -> None:
 
     async def write(api: ApiClient) -> None:
         found = _lookup.find_org(await _lookup.list_orgs(api), org)
-        click.echo(
-            render_org_file(org_file_from_rows(found["name"], await list_workspaces(api, found["id"]))), nl=False
-        )
+        rows = await list_workspaces(api, found["id"])
+        click.echo(render_org_file(org_file_from_rows(found["name"], rows)), nl=False)
+        schedules = schedules_from_rows(await list_schedules(api, found["id"]), rows)
+        click.echo(render_schedules(schedules), nl=False)
 
     _run_with_api(write, flags)
 
@@ -155,11 +172,25 @@ def _run_with_api(work: Callable[[ApiClient], Coroutine[Any, Any, T]], flags: di
         ) from None
 
 
-def _print_plan(plan: OrgPlan) -> None:
-    if plan.is_empty:
+def _print_plan(plan: OrgPlan, schedules: SchedulePlan | None = None) -> None:
+    schedules = schedules or SchedulePlan()
+    if plan.is_empty and schedules.is_empty:
         click.echo("No changes.")
     for line in () if plan.is_empty else plan.lines():
         click.echo(line)
+    for line in schedules.lines():
+        click.echo(line)
+
+
+def _confirm_schedule_removals(plan: SchedulePlan, *, yes: bool) -> None:
+    """Ask before schedules are removed. Raises CommandFailed without a terminal, and if a person declines."""
+    if not plan.removed or yes:
+        return
+    names = ", ".join(row["name"] for row in plan.removed)
+    if not sys.stdin.isatty():
+        raise CommandFailed(reason=f"schedules would be removed: {names}. To confirm, run this again with --yes.")
+    if not click.confirm(f"Remove these schedules: {names}?"):
+        raise CommandFailed(reason="the schedules were not changed")
 
 
 def _confirm_removals(plan: OrgPlan, *, yes: bool) -> bool:

@@ -16,6 +16,7 @@ from molecule_core.common.errors import CommandFailed, MoleculeError
 from molecule_core.common.limits import MAX_REPLY_SECONDS, Limits
 from molecule_core.common.text import validate_line, validate_name
 from molecule_core.wire.schemas.envelope import InstructionShape
+from molecule_core.wire.schemas.schedules import ActionName, MissesName, OverlapName
 
 DEFAULT_RUNTIME = "generic-mcp"
 _GUIDE = "See docs/reference/org-file.md."
@@ -57,11 +58,34 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seat: "tuple[OrgFileWorkspace, ...]" = ()
 
 
+class OrgFileSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"source": "from"}):
+    """A schedule. `to` and `from`: workspaces by path, such as `Lead / Ops`; without `from` it acts for its author."""
+
+    name: str
+    to: str
+    source: str | None = None
+    cron: str | None = None
+    time_zone: str = "UTC"
+    once: str | None = None
+    action: ActionName = "message"
+    text: str
+    accept: list[dict[str, Any]] | None = None
+    rounds: int | None = None
+    may: dict[str, Any] | None = None
+    deadline_seconds: int | None = None
+    misses: MissesName = "skip"
+    overlap: OverlapName = "skip"
+    paused: bool = False
+
+
 class OrgFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """An organisation: its name, and the workspaces at the top of its tree."""
+    """An organisation: its name, the workspaces at the top of its tree, and its schedules.
+
+    `schedules` None: those of the organisation stay as they are."""
 
     name: str
     seat: tuple[OrgFileWorkspace, ...] = ()
+    schedules: tuple[OrgFileSchedule, ...] | None = None
 
 
 class OrgNode(Struct, frozen=True):
@@ -104,7 +128,12 @@ def parse_org_file(text: str) -> OrgFile:
     """Parse an org file. Raises TOMLDecodeError, ValidationError, MoleculeError."""
     file = msgspec.convert(tomllib.loads(text), OrgFile)
     limits = Limits()
-    clean = OrgFile(validate_name(file.name, limits.name_length), _clean_workspaces((), file.seat, limits))
+    workspaces = _clean_workspaces((), file.seat, limits)
+    clean = OrgFile(validate_name(file.name, limits.name_length), workspaces, file.schedules)
+    names = [each.name for each in file.schedules or ()]
+    for name in names:
+        if names.count(name) > 1:
+            raise msgspec.ValidationError(f"two schedules are named {name!r}. Rename one")
     keys = [node.workspace.key for node in list_nodes(clean) if node.workspace.key is not None]
     for key in keys:
         if keys.count(key) > 1:
