@@ -11,6 +11,7 @@ import pytest
 
 from molecule_core.agent.bridges.program_input import public_environment
 from molecule_core.agent.config import ConfigurationError
+from molecule_core.agent.runner.agent_files import RunnerAgentRecord
 from molecule_core.agent.runner.check_runs import CheckRuns
 from molecule_core.agent.runner.configuration import (
     CONFIGURATION_FILE,
@@ -19,6 +20,7 @@ from molecule_core.agent.runner.configuration import (
     load_runner_configuration,
 )
 from molecule_core.agent.runner.machine_runner import MachineRunner, RunnerOptions
+from molecule_core.agent.runner.policy import AgentStart
 from molecule_core.agent.runner.settings import RunnerSettings
 from molecule_core.common.clock import SystemClock
 from molecule_core.common.ids import SystemRandomness
@@ -166,6 +168,24 @@ def test_a_configuration_that_is_not_valid_is_rejected(tmp_path: Path, text: str
     (tmp_path / CONFIGURATION_FILE).write_text(text)
     with pytest.raises(ConfigurationError):
         load_runner_configuration(tmp_path)
+
+
+@requirement("D23")
+def test_an_agent_of_a_runner_does_not_get_the_token_that_confirms_its_checks(tmp_path: Path) -> None:
+    options = RunnerOptions(
+        url="http://127.0.0.1:1",
+        token="mol_ru_secret",
+        state=tmp_path,
+        configuration=RunnerConfiguration(checks={"tests": python("")}),
+        settings=RunnerSettings(),
+        environment={"PATH": "/usr/bin", "MOLECULE_RUNNER_TOKEN": "mol_ru_secret"},
+    )
+    runner = MachineRunner(options, clock=SystemClock(), randomness=SystemRandomness())
+    record = RunnerAgentRecord(
+        "01a31840-7b3f-7c11-9a44-5f0d6f2d9a10", "Shop", AgentStart("claude", str(tmp_path), "manual")
+    )
+    assert "mol_ru_secret" not in str(runner._environment(record))
+    assert "mol_ru_secret" not in str(runner._command(record.start))
 
 
 @pytest.mark.long
