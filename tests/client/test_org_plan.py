@@ -60,7 +60,7 @@ def test_the_company_of_the_demo_is_an_org_file(tmp_path: Path) -> None:
         place.path for place in demo.list_company_workspaces(demo.packaged_company())
     ]
     assert "craft" not in render_org_file(file)
-    assert [word for word in ("asks_before", "prompt") if word in render_org_file(file)] == []
+    assert [word for word in ("asks_before", "prompt", "accept", "hasty") if word in render_org_file(file)] == []
 
 
 @pytest.mark.parametrize(

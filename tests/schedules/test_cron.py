@@ -134,7 +134,9 @@ def naive_times(expressions: Sequence[str], zone: ZoneInfo, start: datetime, end
 
 @requirement("SC1")
 @pytest.mark.parametrize("zone_name", ZONES)
-@pytest.mark.parametrize("days", [pytest.param(731, marks=pytest.mark.long), 5])
+@pytest.mark.parametrize(
+    "days", [pytest.param(731, marks=pytest.mark.exhaustive), pytest.param(90, marks=pytest.mark.long), 5]
+)
 def test_planned_times_equal_those_of_a_minute_by_minute_model(zone_name: str, days: int) -> None:
     zone, start = ZoneInfo(zone_name), FIRST_DAY if days > 5 else FIRST_CHANGES[zone_name]
     end = start + timedelta(days=days)

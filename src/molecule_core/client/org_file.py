@@ -55,6 +55,11 @@ class OrgFileWorkspace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     prompt: Any = None
     examples: Any = None
     craft: Any = None
+    accept: Any = None
+    delivers: Any = None
+    hasty: Any = None
+    cost: Any = None
+    budget: Any = None
     seat: "tuple[OrgFileWorkspace, ...]" = ()
 
 
@@ -175,6 +180,11 @@ def _clean_workspace(parent_path: tuple[str, ...], workspace: OrgFileWorkspace, 
         prompt=None,
         examples=None,
         craft=None,
+        accept=None,
+        delivers=None,
+        hasty=None,
+        cost=None,
+        budget=None,
         seat=_clean_workspaces((*parent_path, name), workspace.seat, limits),
     )
 
