@@ -94,10 +94,8 @@ class ScopeCache(SyncedCache):
         for workspace_id, delegation_id, may in (await read("all_open_scopes", [{}]))[0]:
             self._add(workspace_id, delegation_id, parse_scope(may))
 
-    def insert(self, row: Delegation, scope: DelegationScope | None) -> WriteSet[None]:
+    def insert(self, row: Delegation, scope: DelegationScope) -> WriteSet[None]:
         """Return what stores the scope of a new delegation."""
-        if scope is None:
-            return WriteSet(None)
         values = {
             "org_id": row.org_id,
             "delegation_id": row.id,
@@ -107,10 +105,10 @@ class ScopeCache(SyncedCache):
         add = partial(self._add, row.target_id, row.id, scope)
         return WriteSet(None, [("insert_delegation_scope", values)], after_commit=add)
 
-    def end(self, row: Delegation) -> WriteSet[None]:
+    def end(self, row: Delegation) -> WriteSet[None] | None:
         """Return what ends the scope of a delegation, if it has one."""
         if row.id not in self._by_workspace.get(row.target_id, ()):
-            return WriteSet(None)
+            return None
         values = {"org_id": row.org_id, "delegation_id": row.id, "workspace_id": row.target_id}
         remove = partial(self._remove, row.target_id, row.id)
         return WriteSet(None, [("end_delegation_scope", values)], after_commit=remove)
@@ -266,6 +264,8 @@ def _is_delivered(row: Delegation) -> bool:
 
 def with_scope(draft: MessageDraft, scope: DelegationScope | None) -> MessageDraft:
     """Return the message of a delegation with what it may do; what its sender wrote there is replaced."""
+    if scope is None and MAY not in draft.message["metadata"]:
+        return draft
     metadata = {name: value for name, value in draft.message["metadata"].items() if name != MAY}
     if scope is None:
         return replace(draft, message={**draft.message, "metadata": metadata})

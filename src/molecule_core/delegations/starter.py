@@ -212,8 +212,10 @@ class DelegationStarter:
         writes += messages.writes
         due = rules.next_check_at(row, now, self._limits)
         writes.append(set_timer(DELEGATION, row.key, due))  # control: delegation-timer
-        begun = BeginResult(row, held_until=row.wait_until, may=scope)
-        return WriteSet(begun, writes, events, (*messages.notify, TIMERS_KEY)) + self._scopes.insert(row, scope)
+        written = WriteSet(
+            BeginResult(row, held_until=row.wait_until, may=scope), writes, events, (*messages.notify, TIMERS_KEY)
+        )
+        return written if scope is None else written + self._scopes.insert(row, scope)
 
     def decide_record(
         self, source_id: str, delegation_id: str, target_id: str, task: str, by: Sender

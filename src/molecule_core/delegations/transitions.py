@@ -233,18 +233,21 @@ class DelegationCloser:
             writes.append(("keep_delegation_history", row))
         notify = (delegation_wake_key(row.org_id, row.id), org_key(row.org_id), *((TIMERS_KEY,) if failed else ()))
         after_commit = partial(self._meter.count_end, *rules.outcome_labels(row))
-        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit) + self.scopes.end(row) + dropped
-        return closed if inserted is None else closed + inserted
+        closed = WriteSet(row, writes, [_end_event(row, now)], notify, after_commit)
+        for each in (self.scopes.end(row), dropped, inserted):
+            if each is not None:
+                closed += each
+        return closed
 
 
-def _drop_reviews(row: Delegation, trigger: DelegationTrigger) -> CommandSteps[None]:
-    """Drop the open reviews of a delegation that ends otherwise than by its checks."""
+def _drop_reviews(row: Delegation, trigger: DelegationTrigger) -> Generator[StepRequest, Any, WriteSet[None] | None]:
+    """Drop the open reviews of a delegation that ends otherwise than by its checks; None if there are none."""
     by_checks = (DelegationTrigger.PROVEN, DelegationTrigger.UNPROVEN)
     if not row.checks or row.phase is not DelegationPhase.CHECKING or trigger in by_checks:
-        return WriteSet(None)
+        return None
     answer = (yield from load_acceptance(row)).answer
     ids = () if answer is None else tuple(answer.open_reviews.values())
-    return WriteSet(None, domain_events=[ReviewsDropped(ids, "the task has ended")] if ids else ())
+    return WriteSet(None, domain_events=[ReviewsDropped(ids, "the task has ended")]) if ids else None
 
 
 def active_workspace(org: OrgReader, workspace_id: str) -> Workspace | None:

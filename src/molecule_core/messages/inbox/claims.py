@@ -157,7 +157,7 @@ class InboxClaims:
             rows += [ActivityPageRow(*row) for row in (yield ReadQuery("claimable", {**cursor, **page}))]
         if not rows:
             return WriteSet([])
-        lease_until, leased = now + lease_seconds * SECOND, WriteSet[list[ActivityPageRow]]([])
+        lease_until, leased = now + lease_seconds * SECOND, None
         if has_budgets:
             leased = yield from lease_for_rows(
                 self._budgets, workspace, rows, most=most, until=lease_until, now=now, is_alone=is_alone
@@ -173,7 +173,8 @@ class InboxClaims:
         tick = DeliveryTick.IN_INBOX if reports_read else DeliveryTick.DELIVERED
         ticks = record_ticks(workspace_id, tick, rules.to_ranges(positions), now)
         # control: claim-kept
-        return WriteSet(delivered.result, writes, notify=(org_key(workspace.org_id),)) + ticks + delivered + leased
+        claimed = WriteSet(delivered.result, writes, notify=(org_key(workspace.org_id),)) + ticks + delivered
+        return claimed if leased is None else claimed + leased
 
     async def _seconds_to_lease_end(self, workspace_id: str) -> float | None:
         """Return the seconds until the first lease of a workspace ends; None if it has none.
