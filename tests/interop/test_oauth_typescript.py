@@ -78,6 +78,8 @@ async def test_the_inspector_is_connected_by_a_person_and_uses_its_token_again(
     callback = f"http://127.0.0.1:{free_port()}/oauth/callback"
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NO_COLOR": "1"}
     environment |= {"MCP_AUTO_OPEN_ENABLED": "false", "MCP_OAUTH_CALLBACK_URL": callback}
+    # A machine without a keychain would keep the token in memory, and lose it.
+    environment["MCP_INSPECTOR_SECRET_STORE"] = "file"
 
     async def start(errors: int, *flags: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
