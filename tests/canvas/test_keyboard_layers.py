@@ -58,7 +58,7 @@ async def test_the_palette_puts_unread_chats_first_then_recent_ones(desk: Desk, 
     await expect(page).to_have_title("(2) Backend · Default · Molecule")
     await fingers.press("Control+k")
     found = page.get_by_role("option")
-    await expect(found).to_have_count(2 + 12 + 13)
+    await expect(found).to_have_count(2 + 12 + 14)
     told = [" ".join((await each.inner_text()).split()) for each in await found.all()]
     assert [each.split()[0] for each in told[:5]] == ["Writer", "Quality", "Writer", "Quality", "Backend"]
     assert [each.split()[-1] for each in told[:2]] == ["Chat", "Chat"]

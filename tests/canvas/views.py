@@ -416,6 +416,18 @@ async def show_usage(page: Page, stage: Stage) -> None:
     await expect(page.get_by_role("table")).to_contain_text("Support")
 
 
+async def show_schedules(page: Page, stage: Stage) -> None:
+    org_id, seat = (await stage.admin.get("/orgs"))[0]["id"], stage.seats["Support"]
+    body = {"name": "Report", "target_id": seat.id, "source_id": stage.seats["Lead"].id, "cron": "0 8 * * MON"}
+    path = f"/orgs/{org_id}/schedules"
+    if not (await stage.admin.get(path))["schedules"]:
+        await stage.admin.post(path, {**body, "text": RICH, "time_zone": "Europe/Berlin"})
+    await go(page, stage, "schedules")
+    await expect(page.get_by_role("list", name="Schedules")).to_contain_text("Report")
+    await page.get_by_role("button", name="Add schedule").click()
+    await expect(page.get_by_role("form", name="Add a schedule")).to_contain_text("Next: ")
+
+
 async def show_budgets(page: Page, stage: Stage) -> None:
     org_id, seat = (await stage.admin.get("/orgs"))[0]["id"], stage.seats["Support"]
     limit = {"scope": "workspace", "target_id": seat.id, "unit": "tokens", "limit": 100_000, "period": "day"}
@@ -501,6 +513,7 @@ VIEWS: dict[str, View] = {
     "settings": show_settings,
     "usage": show_usage,
     "budgets": show_budgets,
+    "schedules": show_schedules,
     "no such page": show_nowhere,
     "palette": show_palette,
     "keys": show_keys,

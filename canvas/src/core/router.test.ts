@@ -19,7 +19,7 @@ const place: fc.Arbitrary<Place> = fc.oneof(
   fc.record({ view: fc.constant("activity" as const), filters: fc.dictionary(fc.constantFrom("q", "agent", "kind", "since", "open"), id, { noNullPrototype: true }) }),
   fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
   fc.record({ view: fc.constant("thread" as const), id, tab: fc.constantFrom("said" as const, "tree" as const, "sight" as const, "base" as const) }),
-  fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),
+  fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "schedules" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),
 );
 
 test("every place has an address, and the address leads back to it", () => {

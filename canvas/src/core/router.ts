@@ -58,6 +58,7 @@ export type Place =
   | { view: "thread"; id: string; tab: ThreadTab }
   | { view: "activity"; filters: ActivityFilters }
   | { view: "usage"; by: UsageGrouping }
+  | { view: "schedules" }
   | { view: "problems" }
   | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
@@ -121,6 +122,7 @@ export function parsePlace(path: string, search: string): Place {
       return id === undefined ? { view: "unknown", path } : { view: "thread", id, tab: THREAD_TABS.find((each) => each === query.get("show")) ?? "said" };
     case "instructions":
       return { view: "instructions", templateId: id ?? null };
+    case "schedules":
     case "problems":
     case "connect":
     case "settings":

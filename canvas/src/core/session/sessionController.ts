@@ -74,6 +74,8 @@ export class SessionController {
   readonly appChanges: Store<number> = createStore(0);
   /** Counts changes of budgets. */
   readonly budgetChanges: Store<number> = createStore(0);
+  /** Counts changes and runs of schedules. */
+  readonly scheduleChanges: Store<number> = createStore(0);
   /** Counts changes of runners and their agents. */
   readonly runnerChanges: Store<number> = createStore(0);
   /** Counts changes of instruction templates. */
@@ -433,6 +435,7 @@ export class SessionController {
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
     if (frames.some((frame) => frame.event === "OAUTH_GRANT_CHANGED")) this.appChanges.update((count) => count + 1);
     if (frames.some((frame) => /^BUDGET_/.test(frame.event))) this.budgetChanges.update((count) => count + 1);
+    if (frames.some((frame) => /^SCHEDULE_/.test(frame.event))) this.scheduleChanges.update((count) => count + 1);
     if (frames.some((frame) => frame.event === "RUNNERS_CHANGED")) this.runnerChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));

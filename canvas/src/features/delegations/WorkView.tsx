@@ -25,6 +25,9 @@ export function WorkView({ list }: { list: WorkList }) {
             {label}
           </Link>
         ))}
+        <Link className={css.which} to={{ view: "schedules" }}>
+          Schedules
+        </Link>
       </nav>
       <WorkRows key={list} list={list} />
     </section>

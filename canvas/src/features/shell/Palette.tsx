@@ -190,6 +190,7 @@ function useCommands(): readonly PaletteAction[] {
       goTo("Inbox", INBOX),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
       goTo("Work", { view: "work", list: "open" }),
+      goTo("Schedules", { view: "schedules" }),
       goTo("Activity", { view: "activity", filters: {} }),
       goTo("Usage", { view: "usage", by: "agent" }),
       goTo("Problems", { view: "problems" }),

@@ -38,6 +38,7 @@ const SettingsView = lazyPart(() => import("../settings/SettingsView").then((fou
 const WorkView = lazyPart(() => import("../delegations/WorkView").then((found) => found.WorkView));
 const TraceView = lazyPart(() => import("../trace/TraceView").then((found) => found.TraceView));
 const ActivityView = lazyPart(() => import("../activity/ActivityView").then((found) => found.ActivityView));
+const SchedulesView = lazyPart(() => import("../schedules/SchedulesView").then((found) => found.SchedulesView));
 const UsageView = lazyPart(() => import("../usage/UsageView").then((found) => found.UsageView));
 const DelegationView = lazyPart(() => import("../delegations/DelegationView").then((found) => found.DelegationView));
 const IssuedTokenDialog = lazyPart(() => import("../org/NewToken").then((found) => found.IssuedTokenDialog));
@@ -158,6 +159,8 @@ function View() {
       return <ActivityView filters={place.filters} />;
     case "usage":
       return <UsageView by={place.by} />;
+    case "schedules":
+      return <SchedulesView />;
     case "inbox":
       return <InboxView place={place} />;
     case "prompt":
