@@ -68,7 +68,7 @@ async def test_a_viewer_sees_what_others_save_and_what_its_runs_did(desk: Desk) 
         "target_id": seat.id,
         "source_id": desk.stage.seats["Lead"].id,
         "text": "Look.",
-        "cron": "* * * * *",
+        "cron": "0 0 1 1 *",
     }
     await desk.stage.admin.post(f"/orgs/{org_id}/schedules", body)
     row = page.get_by_role("list", name="Schedules").get_by_role("listitem").first
