@@ -143,7 +143,7 @@ class ScheduleExecutor:
 
     def _recorded(self, schedule: Schedule, run: ScheduleRun, queued: int, now: int) -> WriteSet[None]:
         writes: list[Statement] = [
-            ("save_schedule_run", run),  # control: schedule-run
+            ("save_schedule_run", run),
             ("delete_surplus_schedule_runs", {"schedule_id": schedule.id, "kept": self._limits.schedule_runs - 1}),
         ]
         recorded = WriteSet(None, writes, [ran_event(schedule, run, now)], (org_key(schedule.org_id),))
