@@ -61,6 +61,9 @@ class ScopeDecision(NamedTuple):
         return min(at, self.latest_deadline) if self.latest_deadline else at
 
 
+_NO_SCOPE = ScopeDecision(None)
+
+
 class ScopeCache(SyncedCache):
     """In-memory cache of the scopes of open delegations, by the workspace that received them."""
 
@@ -182,6 +185,8 @@ def decide_scope(
     A caller that names the delegation acts for that one. Otherwise it acts under all those with a scope that it works
     on, at once: which one it means is unknown. A person who retries a task acts for the task above it."""
     parent = lineage[0] if lineage else None
+    if request.may is None and (parent is None or parent.may is None) and not cache.is_restricted(source.id):
+        return _NO_SCOPE
     is_by_person = request.sender.user_id is not None
     is_named = parent is not None and (is_by_person or parent.id == request.cause_id)
     if parent is not None and not is_named and request.cause_id and (parent.may or cache.is_restricted(source.id)):

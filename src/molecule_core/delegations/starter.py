@@ -281,6 +281,8 @@ class DelegationStarter:
         self, checks: Sequence[AcceptanceCheck], source: Workspace, target: Workspace
     ) -> Generator[StepRequest, Any, None]:
         """Check that the reviewers and runners that checks need are there. Raises InvalidMessage."""
+        if not checks:
+            return
         for number, check in reviews_of(checks).items():
             if check.reviewer_id:
                 why = reviewer_problem(self._org.workspace(check.reviewer_id), source, target, self._org)

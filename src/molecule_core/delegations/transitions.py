@@ -56,11 +56,12 @@ def load_by_message(org_id: str, ids: list[str]) -> Generator[StepRequest, Any, 
     """Read the delegations that messages carry, each with the id of its message; unknown ids are left out.
 
     The message with the task has the id of its delegation. The others are those that returned an answer."""
-    rows = {row.id: row for row in (yield from load_delegations(org_id, ids))}
+    loaded = yield from load_delegations(org_id, ids)
+    if len(loaded) == len(ids):
+        return list(zip(ids, loaded, strict=True))
+    rows = {row.id: row for row in loaded}
     found = [(each, rows[each]) for each in ids if each in rows]
     others = [each for each in ids if each not in rows]
-    if not others:
-        return found
     queries = [ReadQuery("delegation_of_message", {"org_id": org_id, "message_id": each}) for each in others]
     known = yield RequestBatch(queries)
     returned = {each: row[0][0] for each, row in zip(others, known, strict=True) if row and row[0][0] not in rows}

@@ -166,8 +166,11 @@ class ApprovalGate:
         """Call the handler, after the checks if a workspace that has rules or scopes calls a route of a tool."""
         crash_points.mark_reached("request.admitted")
         caller = request.caller
-        may_need_approval = caller.kind is Credential.WORKSPACE and self._reader.policies_of(caller.id).rules
-        if (may_need_approval or self._scopes.applies_to(request)) and gated_tools_of(request.route):
+        if (
+            caller.kind is Credential.WORKSPACE
+            and (self._reader.policies_of(caller.id).rules or self._scopes.may_restrict(caller.id, request.headers))
+            and gated_tools_of(request.route)
+        ):
             return self._check_and_call(request)
         return request.route.handler(request)
 

@@ -41,12 +41,15 @@ class ScopeGate:
         self._scopes = scopes
 
     def applies_to(self, request: Request) -> bool:
-        """Return whether the caller may work on a delegation with a scope. Needs no query.
+        """Return whether the caller may work on a delegation with a scope. Needs no query."""
+        caller = request.caller
+        return caller.kind is CredentialKind.WORKSPACE and self.may_restrict(caller.id, request.headers)
+
+    def may_restrict(self, workspace_id: str, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a workspace may work on a delegation with a scope. Part of each request.
 
         A caller that names a delegation by the header may name one that has ended, and whose scope still counts."""
-        if request.caller.kind is not CredentialKind.WORKSPACE:
-            return False
-        return self._scopes.is_restricted(request.caller.id) or request.header(DELEGATION_HEADER) is not None
+        return DELEGATION_HEADER in headers or self._scopes.is_restricted(workspace_id)
 
     async def check(self, request: Request, tools: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Raise ScopeExceeded if a call is outside what the caller's delegations may do.
