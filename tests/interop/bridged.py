@@ -3,9 +3,9 @@
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from testing.processes import MOLECULE, Process, started
 from testing.running_server import Running, Seat
@@ -16,6 +16,7 @@ from tests.interop.model_endpoint import Endpoint, listening
 from tests.interop.model_protocols import Messages
 from tests.interop.model_scripts import Act, Asked, Call, Mind
 
+T = TypeVar("T")
 _TOKEN = re.compile(r"ask-([a-z]\d+)-ask")
 
 
@@ -101,9 +102,9 @@ async def answers(server: Running, seat: Seat) -> list[str]:
     return [line["content"] for line in page["messages"] if line["role"] == "agent"]
 
 
-async def seen(look: Any, wanted: Any) -> Any:
+async def seen(look: Callable[[], Awaitable[T]], wanted: Callable[[T], Any]) -> T:
     """What is seen at last, by a program that must start first."""
-    return await eventually(look, wanted, PROCESS_START_SECONDS)
+    return await eventually(look, lambda found: bool(wanted(found)), PROCESS_START_SECONDS)
 
 
 def home_in(folder: Path) -> Home:

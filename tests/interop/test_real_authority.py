@@ -15,6 +15,7 @@ from tests.interop.bridged import RememberingMind, seen
 from tests.interop.host_requirements import require
 from tests.interop.hosts import CLAUDE, CLAUDE_OLDER, CODEX_CLI, Home, RealHost, outside_world
 from tests.interop.model_endpoint import Endpoint, listening
+from tests.interop.model_protocols import Messages, Responses
 from tests.interop.model_scripts import Act, Asked, Call
 from tests.requirements import requirement
 
@@ -100,16 +101,18 @@ class Company(NamedTuple):
 
     async def ended(self, task: str) -> dict[str, Any]:
         """A delegation once it has ended."""
-        return await seen(lambda: self.detail(task), lambda found: found["delegation"]["settled_at"])  # type: ignore[no-any-return]
+        return await seen(lambda: self.detail(task), lambda found: found["delegation"]["settled_at"])
 
 
 @contextlib.asynccontextmanager
 async def company(server: Running, program: Program, folder: Path, *flags: str, **more: str) -> AsyncIterator[Company]:
     """A company with this program, until the block ends."""
-    home, endpoint = Home(folder / "home"), Endpoint(program.host.dialect())
+    home, dialect = Home(folder / "home"), program.host.dialect()
+    assert isinstance(dialect, Messages | Responses)
+    dialect.usage = program.usage
+    endpoint = Endpoint(dialect)
     home.project.mkdir(parents=True)
     mind = endpoint.mind = RememberingMind()
-    endpoint.dialect.usage = program.usage  # type: ignore[attr-defined]
     lead, ops = await server.seat("Lead"), await server.seat("Ops")
     state = home.path / "bridge"
     state.mkdir(mode=0o700)
@@ -180,7 +183,7 @@ async def _ended_with_approvals(found: Company, task: str, person: ApiClient) ->
             await person.post(path, {"decision": "approve"})
         return await found.detail(task)
 
-    return await seen(look, lambda detail: detail["delegation"]["settled_at"])  # type: ignore[no-any-return]
+    return await seen(look, lambda detail: detail["delegation"]["settled_at"])
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------

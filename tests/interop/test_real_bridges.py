@@ -48,6 +48,10 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
         yield server
 
 
+def _has_at_least(count: int) -> Callable[[list[str]], bool]:
+    return lambda said: len(said) >= count
+
+
 @requirement("G17", "G20")
 async def test_claude_code_remembers_a_conversation_over_restarts_of_its_bridge(
     server: Running, tmp_path: Path
@@ -57,7 +61,7 @@ async def test_claude_code_remembers_a_conversation_over_restarts_of_its_bridge(
         async with bridging_claude(server.url, seat, home, endpoint):
             for number in range(2):
                 await person.send(seat.id, question(f"p{number}"))
-                await seen(lambda: answers(server, seat), lambda said, least=number + 1: len(said) >= least)
+                await seen(lambda: answers(server, seat), _has_at_least(number + 1))
         await person.send(seat.id, question("p2"))
         async with bridging_claude(server.url, seat, home, endpoint) as bridge:
             said = await seen(lambda: answers(server, seat), lambda said: len(said) >= 3)

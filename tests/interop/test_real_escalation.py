@@ -1,7 +1,7 @@
 """An approval that two managers cannot decide climbs to a person, through each entrance that answers approvals.
 
 The worker and both managers are hosts of MCP, with the official SDK. The person is a stock client of a2a-sdk 1, an
-editor of the ACP SDK, or somebody at a terminal while the stock client only follows its task. Over MCP a person decides
+editor of the ACP SDK, or a person at a terminal while the stock client only follows its task. Over MCP a person decides
 nothing: docs/decisions/0105-mcp-beside-tools.md.
 """
 
@@ -208,7 +208,7 @@ async def test_a_decision_at_a_terminal_reaches_the_a2a_client_and_the_peer_that
 
 
 async def until_only_a_person_can_decide(office: Office) -> Item:
-    """Wait until an approval waits for a person and nobody else; return it."""
+    """Wait until an approval waits for a person alone; return it."""
 
     async def look() -> list[Item]:
         page = await office.ops.api.get(f"/workspaces/{office.ops.id}/approvals")

@@ -24,7 +24,7 @@ from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import WorkspaceStatus
 from molecule_core.org.reader import OrgReader
 from molecule_core.schedules.model import SCHEDULE, RunOutcome, Schedule, ScheduleRun
-from molecule_core.schedules.rules import missed_reason, overlap_run, plan_due
+from molecule_core.schedules.rules import build_run, missed_reason, overlap_run, plan_due
 from molecule_core.schedules.subscribers import SERVER
 from molecule_core.schedules.transitions import pause, ran_event, timer_statement
 from molecule_core.schedules.writer import schedule_key
@@ -103,7 +103,7 @@ class ScheduleExecutor:
             return self._moved(moved, len(queued), now)
         if plan.run_at is None:
             missed_at = plan.missed_at or now
-            run = _run_of(schedule, missed_at, now, RunOutcome.MISSED, missed_reason(plan.missed), missed=plan.missed)
+            run = build_run(schedule, missed_at, now, RunOutcome.MISSED, missed_reason(plan.missed), missed=plan.missed)
             return self._recorded(moved, run, len(queued), now)
         if is_open or queued:
             run = overlap_run(schedule, plan.run_at, len(queued), self._limits.schedule_queued_runs, now)
@@ -115,7 +115,7 @@ class ScheduleExecutor:
         self, schedule: Schedule, planned_at: int, missed: int, begin: _Begin, now: int, *, queued: int
     ) -> CommandSteps[None]:
         """Begin the work of a planned time and record it. An error that stays pauses the schedule."""
-        known = partial(_run_of, schedule, planned_at, now, missed=missed)
+        known = partial(build_run, schedule, planned_at, now, missed=missed)
         if (source := schedule.source_id) is not None:
             workspace = self._org.workspace(source)
             if workspace is not None and workspace.status is WorkspaceStatus.PAUSED:
@@ -240,28 +240,6 @@ def _raise(error: MoleculeError, _planned_at: int) -> CommandSteps[tuple[str, st
 def _work_key(schedule: Schedule, planned_at: int) -> str:
     """Return the key by which a repetition of a run's message would be recognised."""
     return f"schedule:{schedule.id}:{planned_at}"
-
-
-def _run_of(
-    schedule: Schedule,
-    planned_at: int,
-    now: int,
-    outcome: RunOutcome,
-    reason: str,
-    *,
-    work_id: str | None = None,
-    missed: int = 0,
-) -> ScheduleRun:
-    return ScheduleRun(
-        schedule_id=schedule.id,
-        planned_at=planned_at,
-        org_id=schedule.org_id,
-        ran_at=now,
-        outcome=outcome,
-        reason=reason,
-        work_id=work_id,
-        missed=missed,
-    )
 
 
 def _is_last_open(schedule: Schedule) -> Generator[StepRequest, Any, bool]:

@@ -85,13 +85,35 @@ def missed_reason(missed: int) -> str:
 
 def overlap_run(schedule: Schedule, planned_at: int, queued: int, most_queued: int, now: int) -> ScheduleRun:
     """Return the run of a time that is due while the run before it is not done."""
-    common = {"schedule_id": schedule.id, "planned_at": planned_at, "org_id": schedule.org_id, "ran_at": now}
+    outcome, reason = RunOutcome.SKIPPED, "the run before it is not done"
     if schedule.overlap is OverlapPolicy.QUEUE and queued < most_queued:
-        return ScheduleRun(outcome=RunOutcome.QUEUED, reason="the run before it is not done", **common)  # type: ignore[arg-type]
-    reason = "the run before it is not done"
-    if schedule.overlap is OverlapPolicy.QUEUE:
+        outcome = RunOutcome.QUEUED
+    elif schedule.overlap is OverlapPolicy.QUEUE:
         reason = f"{most_queued} runs are queued already"
-    return ScheduleRun(outcome=RunOutcome.SKIPPED, reason=reason, **common)  # type: ignore[arg-type]
+    return build_run(schedule, planned_at, now, outcome, reason)
+
+
+def build_run(
+    schedule: Schedule,
+    planned_at: int,
+    now: int,
+    outcome: RunOutcome,
+    reason: str,
+    *,
+    work_id: str | None = None,
+    missed: int = 0,
+) -> ScheduleRun:
+    """Build the row of a planned time."""
+    return ScheduleRun(
+        schedule_id=schedule.id,
+        planned_at=planned_at,
+        org_id=schedule.org_id,
+        ran_at=now,
+        outcome=outcome,
+        reason=reason,
+        work_id=work_id,
+        missed=missed,
+    )
 
 
 # -- what may be saved -------------------------------------------------------------------------------------------------

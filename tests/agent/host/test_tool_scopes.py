@@ -15,7 +15,7 @@ READING = {"allowed": True, "delegations": ["d-1"], "may": {"tools": ["Read"]}}
 
 
 class Platform:
-    """A server that answers as it is told, or is away."""
+    """A server with answers of the test's choice, or none."""
 
     def __init__(self, answer: dict[str, Any] | Exception) -> None:
         self.answer = answer

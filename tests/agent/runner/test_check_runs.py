@@ -5,7 +5,9 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,9 +43,9 @@ print("done")
 CHECK = "import pathlib, sys; sys.exit(0 if pathlib.Path('total.txt').exists() else 'total.txt is missing')"
 
 
-def python(program: str, **more: object) -> CheckCommand:
+def python(program: str, **more: Any) -> CheckCommand:
     """A command that runs a Python program."""
-    return CheckCommand(argv=(sys.executable, "-c", program), **more)  # type: ignore[arg-type]
+    return CheckCommand(argv=(sys.executable, "-c", program), **more)
 
 
 def runs_of(place: Path, max_bytes: int = 1000, **checks: CheckCommand) -> CheckRuns:
@@ -128,13 +130,15 @@ def replace_by_link(tests: Path) -> None:
 
 @requirement("D23")
 @pytest.mark.parametrize("lie", [edit, remove, add, replace_by_link])
-async def test_files_that_must_not_change_are_compared_over_restarts(tmp_path: Path, lie: object) -> None:
+async def test_files_that_must_not_change_are_compared_over_restarts(
+    tmp_path: Path, lie: Callable[[Path], None]
+) -> None:
     tests = tmp_path / "work" / "tests"
     tests.mkdir(parents=True)
     (tests / "test_total.py").write_text("assert total() == 42")
     check = python("", unchanged=("tests/**/*.py",))
     assert (await bounded(runs_of(tmp_path, tests=check).run("shop", "tests"))).status == "done"
-    lie(tests)  # type: ignore[operator]
+    lie(tests)
     outcome = await bounded(runs_of(tmp_path, tests=check).run("shop", "tests"))  # the runner has started again
     assert (outcome.status, outcome.check) == ("failed", None)
     assert outcome.text.startswith("files that must not change have changed: tests/")
